@@ -1,0 +1,161 @@
+// Loader: opens a dataset and hands out its batches, epoch after epoch, in an order that depends on
+// the seed alone.
+//
+//   auto loader = foreload::Loader::open({.dataset = {"imagenet/train"}, .batch = 256, .seed = 7,
+//                                         .chain = {random_resized_crop(224), random_flip(), normalize(kImageNet)},
+//                                         .memory = 8_GiB});
+//   for (;;) {
+//     auto batch = loader->next();            // Result<std::optional<Batch>>
+//     if (!batch) return fail(batch.error());
+//     if (!*batch) break;                     // the epoch's end; the next call starts the next epoch
+//     train((*batch)->as<float>(), (*batch)->labels());
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "foreload/batch.h"
+#include "foreload/result.h"
+#include "foreload/source.h"
+#include "foreload/transform.h"
+#include "foreload/types.h"
+
+namespace foreload {
+
+// What becomes of the last, incomplete global batch of an epoch.
+enum class LastBatch {
+  kAuto,    // as torch: ragged for one rank, pad for several
+  kRagged,  // shorter; with fewer samples than ranks some ranks get an empty batch
+  kPad,     // as DistributedSampler: the epoch's first samples again, until all ranks have equally many
+  kDrop,
+};
+
+enum class OnError {
+  kFail,     // a bad sample ends the run with an error that names it
+  kReplace,  // a bad sample is replaced by another one and listed
+};
+
+struct Limits {
+  Bytes sample_bytes = 1_GiB;           // longer samples are bad samples
+  std::uint64_t pixels = 256ull << 20;  // width × height
+  std::uint32_t scans = 500;            // of a progressive JPEG
+  std::uint64_t replacements = 1000;    // per learner; one more fails the run
+};
+
+struct LoaderOptions {
+  std::vector<std::string> dataset;  // see SourceOptions::datasets
+  std::uint64_t batch = 1;           // samples per learner, as in torch
+  std::uint64_t global_batch = 0;    // 0: batch × world; fixed when the world may change between runs
+  std::uint64_t seed = 0;
+  bool shuffle = true;
+  LastBatch last_batch = LastBatch::kAuto;
+  std::vector<Transform> chain;  // empty: images as RandomResizedCrop(224) + flip + normalise; arrays as they are
+  DType dtype = DType::kF32;     // of images: u8, f16 or f32
+  Layout layout = Layout::kNchw;
+  Bytes memory = 0;           // for cache, batches, reads and scratch together; 0: half of what is free
+  unsigned threads = 0;       // prep threads; 0: as many as the process may run on
+  unsigned held_batches = 2;  // how many batches the caller may hold at once
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  Epoch epochs = 0;  // how many will be read; 0: not known. Nothing is fetched beyond them
+  OnError on_error = OnError::kFail;
+  Limits limits;
+  SourceOptions source;    // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
+  bool cache = true;       // false: keep nothing between epochs
+  bool direct_io = false;  // read past the page cache: for storage that other jobs' files should not lose
+  std::string io;          // "", "uring" or "threads": which engine reads; empty: the best that works here
+  std::string storage;     // emulated slow storage, "100MB/s,5ms,bucket=FILE"; empty: none. For tests
+  std::string record;      // file that receives the event record; empty: none
+  std::function<void(const std::string&)> warn;  // one line per cause; never called after close
+};
+
+// Everything that resume needs. `position` counts what the whole job has consumed of the epoch.
+struct State {
+  std::uint32_t version = 1;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t seed = 0;
+  Epoch epoch = 0;
+  Position position = 0;
+  std::uint64_t plan = 0;  // hash of (shuffle, last-batch rule, sampling, global batch)
+
+  bool operator==(const State&) const = default;
+};
+
+std::string state_to_json(const State& state);
+// Untrusted input: bounded, every field checked.
+Result<State> state_from_json(const std::string& text);
+
+struct Quarantined {
+  Epoch epoch = 0;
+  Position position = 0;
+  SampleId id = 0;
+  std::string key;
+  std::string reason;
+};
+
+// Of one epoch, complete or running.
+struct EpochStats {
+  Epoch epoch = 0;
+  std::uint64_t samples = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t padded = 0;
+  std::uint64_t replaced = 0;
+  Duration wall{};         // from the first next() of the epoch to its end
+  Duration fetch_stall{};  // next() waited for bytes
+  Duration prep_stall{};   // next() waited for decode and augment
+  Duration prep_busy{};    // worker time spent preparing, over all threads
+  Bytes memory_bytes = 0;  // sample bytes by the tier they came from
+  Bytes source_bytes = 0;
+};
+
+struct LoaderStats {
+  std::vector<EpochStats> epochs;  // the last 1,024 and the running one
+  std::vector<Quarantined> quarantine;
+  Bytes memory_budget = 0;
+  Bytes cache_capacity = 0;  // what the placement plan keeps
+  Bytes cached_bytes = 0;    // what is kept by now
+  unsigned ring_slots = 0;
+  unsigned threads = 0;
+  std::string io;
+};
+
+// Of one learner's share of an epoch.
+struct Share {
+  Position first = 0;       // global position of the batch's first sample
+  std::uint64_t count = 0;  // they are consecutive
+};
+
+class Loader {
+ public:
+  // Opens the dataset, checks every option and starts the threads. Nothing is left behind on error.
+  static Result<Loader> open(LoaderOptions options);
+  Loader(Loader&&) noexcept;
+  Loader& operator=(Loader&&) noexcept;
+  ~Loader();  // stops all threads and waits for them; batches on lease stay valid
+
+  // The next batch of the running epoch, or nothing at its end; the call after that begins the
+  // next epoch. Blocks until the batch is ready. One thread at a time.
+  Result<std::optional<Batch>> next();
+
+  State position() const;           // after the last batch that next() handed out
+  Status seek(const State& state);  // O(1); drops what was prepared ahead
+  Status seek_epoch(Epoch epoch);   // to its beginning
+
+  std::uint64_t batches_per_epoch() const;
+  Share share(std::uint64_t step) const;  // which positions this rank gets in global batch `step`
+  const Source& source() const;
+  const TensorSpec& sample_spec() const;
+  LoaderStats stats() const;  // any thread
+
+ private:
+  class Parts;
+  explicit Loader(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace foreload

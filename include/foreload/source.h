@@ -1,0 +1,84 @@
+// Source: where a dataset's bytes originally are. Opening one yields the list of samples (the
+// index); reading their bytes is the business of the tiers. Immutable after open, so every
+// method may be called from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "foreload/result.h"
+#include "foreload/types.h"
+
+namespace foreload {
+
+// Size and modification time of a file when it was indexed: what a read is checked against.
+struct FileStamp {
+  Bytes size = 0;
+  std::int64_t mtime_ns = 0;
+
+  bool operator==(const FileStamp&) const = default;
+};
+
+// Where a sample's bytes are: a range of one file below the source's root.
+struct Extent {
+  int root = -1;           // directory descriptor, owned by the source
+  std::string path;        // relative to root, never absolute, never with ".."
+  std::string display;     // what an error message calls it
+  std::uint64_t file = 0;  // number of the file inside this source: equal means same file
+  bool shared = false;     // many samples live in this file (tar shard): worth keeping open
+  Bytes offset = 0;
+  Bytes length = 0;
+  FileStamp stamp;
+};
+
+struct Dimensions {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual std::uint64_t size() const = 0;
+  // REQUIRES for all of these: id < size().
+  virtual Bytes length(SampleId id) const = 0;
+  virtual std::int64_t label(SampleId id) const = 0;
+  virtual std::string key(SampleId id) const = 0;  // path of the file or tar member, with extension
+  virtual Extent locate(SampleId id) const = 0;
+  virtual std::optional<Dimensions> dimensions(SampleId id) const = 0;
+
+  virtual const std::string& uri() const = 0;
+  virtual std::vector<std::string> classes() const = 0;  // empty when labels have no names
+  virtual Bytes total_bytes() const = 0;
+  virtual Bytes max_length() const = 0;
+  // xxh3 over (N; per id: key, length, label).
+  virtual std::uint64_t fingerprint() const = 0;
+};
+
+struct SourceOptions {
+  // Each is a folder, a tar file, or a list of tars ("train-{000..009}.tar", "train-*.tar");
+  // several are concatenated in this order.
+  std::vector<std::string> datasets;
+  // Which samples to take, in this order: ids or keys. Empty: all.
+  std::variant<std::monostate, std::vector<SampleId>, std::vector<std::string>> subset;
+  // Tar members "key.json": the field that holds the label.
+  std::string label_field = "label";
+  // Where the index is kept. Empty: beside the dataset, or in the user's cache folder when that
+  // is not writable.
+  std::string index_folder;
+  bool rebuild_index = false;
+  unsigned threads = 0;  // 0: as many as the machine has
+  // Called from the opening thread while the index is built: entries found, and how many there
+  // will be (0: not known yet).
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  std::function<void(const std::string&)> warn;
+};
+
+Result<std::unique_ptr<Source>> open_source(const SourceOptions& options);
+
+}  // namespace foreload

@@ -1,0 +1,62 @@
+// EventRecord: what happened when, in one file. Fixed 48-byte little-endian events; each thread appends
+// to the shared buffer, a full buffer is written out. Serves replay, analysis and trace export; the
+// format is described in docs/event-record.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foreload/result.h"
+#include "foreload/types.h"
+
+namespace foreload {
+
+enum class EventKind : std::uint16_t {
+  kOpen = 1,         // a: samples, b: global batch, c: world << 32 | rank
+  kSlotOpened = 2,   // a: step, b: slot, c: samples in the batch
+  kHit = 3,          // bytes found in memory. a: id, b: length
+  kReadStarted = 4,  // a: id, b: length, c: reads in flight
+  kReadDone = 5,     // a: id, b: length, c: nanoseconds since it was submitted
+  kReadRetried = 6,  // a: id, b: attempt, c: errno
+  kPrepStarted = 7,  // a: id, b: length
+  kPrepDone = 8,     // a: id, b: nanoseconds
+  kPublished = 9,    // a: step, b: slot
+  kWaited = 10,      // next() waited. a: step, b: nanoseconds for fetch, c: nanoseconds for prep
+  kDelivered = 11,   // a: step, b: slot
+  kReleased = 12,    // b: slot
+  kReplaced = 13,    // a: bad id, b: substitute, c: attempt
+  kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second
+  kEpochEnd = 15,
+  kSeek = 16,
+};
+
+struct Event {
+  Time time{};
+  EventKind kind{};
+  std::uint16_t thread = 0;
+  std::uint32_t epoch = 0;
+  Position position = 0;
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+  std::uint64_t c = 0;
+};
+
+class EventRecord {
+ public:
+  static Result<std::unique_ptr<EventRecord>> create(const std::string& path);
+  ~EventRecord();  // writes what is buffered
+
+  void append(const Event& event);  // any thread
+  Status close();                   // the first write error, if there was one
+
+ private:
+  class File;
+  explicit EventRecord(std::unique_ptr<File> file);
+  std::unique_ptr<File> file_;
+};
+
+Result<std::vector<Event>> read_event_record(const std::string& path);
+
+}  // namespace foreload

@@ -1,0 +1,19 @@
+// Small text: sizes and durations as people write them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "foreload/result.h"
+#include "foreload/types.h"
+
+namespace foreload {
+
+// "8GiB", "100MB", "64k", "1.5 GB" or plain bytes. Decimal and binary units as written.
+Result<Bytes> parse_bytes(std::string_view text);
+std::string format_bytes(Bytes bytes);                   // "1.4 GiB"
+Result<Duration> parse_duration(std::string_view text);  // "5ms", "2s", "100us"
+std::string format_duration(Duration duration);
+std::string format_count(std::uint64_t count);  // "1,281,167"
+
+}  // namespace foreload

@@ -1,0 +1,44 @@
+// Assignment: which learner takes which positions of a global batch, and how many global batches an
+// epoch has. Pure; alike on every rank.
+#pragma once
+
+#include "foreload/loader.h"
+#include "foreload/schedule.h"
+
+namespace foreload {
+
+struct JobShape {
+  std::uint64_t samples = 0;
+  std::uint64_t global_batch = 1;
+  std::uint32_t world = 1;
+  LastBatch last_batch = LastBatch::kAuto;
+};
+
+// `slice`: rank r of W takes positions ⌊rL/W⌋ … ⌊(r+1)L/W⌋-1 of a global batch of L samples.
+class SliceAssignment {
+ public:
+  // REQUIRES: global_batch > 0, world > 0.
+  explicit SliceAssignment(const JobShape& shape);
+
+  const JobShape& shape() const { return shape_; }
+  std::uint64_t positions_per_epoch() const { return positions_; }  // N, less dropped, plus padded
+  std::uint64_t padded() const;                                     // positions ≥ N
+  std::uint64_t batches_per_epoch() const { return batches_; }      // equal for all ranks
+  std::uint64_t batch_size(std::uint64_t step) const;               // of the global batch
+  std::uint64_t max_share() const;                                  // most samples a rank gets in a step
+  // REQUIRES: step < batches_per_epoch(), rank < world.
+  Share share(std::uint64_t step, std::uint32_t rank) const;
+  // The position in the schedule that stands at `position`: padded ones repeat the epoch's beginning.
+  // REQUIRES: position < positions_per_epoch().
+  Position source_position(Position position) const;
+
+ private:
+  JobShape shape_;
+  std::uint64_t positions_ = 0;
+  std::uint64_t batches_ = 0;
+};
+
+// The hash that a State carries: (shuffle, last-batch rule, sampling, global batch).
+std::uint64_t plan_hash(bool shuffle, const JobShape& shape);
+
+}  // namespace foreload

@@ -1,0 +1,31 @@
+// Placement: which samples have their home in memory. Pure in (index sizes, capacity, seed): samples are
+// taken in a keyed order of their own, so that the chosen ones are spread evenly over every epoch, until
+// the capacity is full. They are admitted when first read and never evicted: in exactly-once epochs no
+// other choice has more hit bytes.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "foreload/types.h"
+
+namespace foreload {
+
+class Placement {
+ public:
+  Placement() = default;  // nothing has a home
+  // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached.
+  static Placement plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed,
+                        const std::function<Bytes(SampleId)>& footprint);
+
+  bool is_home(SampleId id) const;
+  std::uint64_t homes() const { return homes_; }
+  Bytes bytes() const { return bytes_; }  // Σ footprint of the homes
+
+ private:
+  std::vector<bool> home_;
+  std::uint64_t homes_ = 0;
+  Bytes bytes_ = 0;
+};
+
+}  // namespace foreload

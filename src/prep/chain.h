@@ -1,0 +1,81 @@
+// Chain: the prep program. Transforms are checked once against each other and yield the shape of the
+// result; then every sample runs straight into its place in the batch. Immutable: shared by all workers.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foreload/batch.h"
+#include "foreload/loader.h"
+#include "foreload/result.h"
+#include "foreload/transform.h"
+
+namespace foreload {
+
+struct ChainOptions {
+  std::vector<Transform> transforms;
+  DType dtype = DType::kF32;
+  Layout layout = Layout::kNchw;
+  Limits limits;
+};
+
+// The key of a sample's randomness; op indices are added by the chain.
+struct PrepKey {
+  std::uint64_t seed = 0;
+  Epoch epoch = 0;
+  Position position = 0;
+};
+
+class Chain {
+ public:
+  // kInvalid names the unknown or contradictory transform and what would be accepted.
+  static Result<Chain> compile(const ChainOptions& options);
+  Chain(Chain&&) noexcept;
+  Chain& operator=(Chain&&) noexcept;
+  ~Chain();
+
+  const TensorSpec& output() const;
+  // Fixed memory of a ChainRunner, before any sample.
+  Bytes runner_bytes() const;
+
+ private:
+  friend class ChainRunner;
+  struct Program;
+  explicit Chain(std::unique_ptr<const Program> program);
+  std::unique_ptr<const Program> program_;
+};
+
+// What `LoaderOptions::chain` means when it is empty, judged by the first sample's bytes.
+std::vector<Transform> default_chain(std::span<const std::byte> first_sample);
+
+// Runs a chain; one per worker thread. Owns its scratch memory.
+class ChainRunner {
+ public:
+  explicit ChainRunner(const Chain& chain);
+  ChainRunner(ChainRunner&&) noexcept;
+  ~ChainRunner();
+
+  // Reads the header of `sample`, checks it against the limits, draws the random parameters, and
+  // returns how much scratch memory finish() will need in all (decoder's included).
+  // Errors: kBadSample, with the reason. `sample` must live until finish() returns.
+  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key);
+  // Decodes, transforms and writes output().bytes() to `out`.
+  // REQUIRES: begin() succeeded for this sample, its scratch was granted.
+  Status finish(std::span<std::byte> out);
+  // Scratch memory that is held now; trim() frees what exceeds `keep`.
+  Bytes scratch_bytes() const;
+  void trim(Bytes keep);
+  // Of the last sample. Zero for arrays.
+  Dimensions dimensions() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Width and height from the header alone; kBadSample when it is no image.
+Result<Dimensions> image_dimensions(std::span<const std::byte> sample);
+
+}  // namespace foreload
