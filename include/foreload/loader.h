@@ -142,6 +142,10 @@ class Loader {
   // next epoch. Blocks until the batch is ready. One thread at a time.
   Result<std::optional<Batch>> next();
 
+  // Makes a waiting next(), or else the following one, return kCancelled; the call after that goes on. Any thread, also
+  // a signal handler.
+  void interrupt();
+
   State position() const;           // after the last batch that next() handed out
   Status seek(const State& state);  // O(1); drops what was prepared ahead
   Status seek_epoch(Epoch epoch);   // to its beginning
@@ -153,6 +157,7 @@ class Loader {
   LoaderStats stats() const;  // any thread
 
  private:
+  friend Result<Loader> open_with_seams(LoaderOptions options, const struct Seams& seams);
   class Parts;
   explicit Loader(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;

@@ -1,6 +1,7 @@
 // xxh3-64: for fingerprints, checksums and plan hashes. Not cryptographic.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -1,11 +1,13 @@
 // ReadEngine: many file reads at once. Two twins behind one interface: io_uring (submissions batched)
-// and a pool of threads with preadv. Not thread-safe except wake(): one thread submits and waits.
+// and a pool of threads with pread. Not thread-safe except wake(): one thread submits and waits.
 //
 // A job is a whole read: open (below a root, never leaving it) unless a descriptor is given, fstat
 // against the expected stamp, read until the range is complete (short reads and EINTR continue), close.
 // Nothing is retried here: an error is reported once, with the errno.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,8 +25,8 @@ struct ReadJob {
   int root = -1;
   const char* path = nullptr;  // must live until the job is done
   Bytes offset = 0;
-  std::span<std::byte> into;  // its size is the length; must live until the job is done
-  FileStamp expect;
+  std::span<std::byte> into{};  // its size is the length; must live until the job is done
+  FileStamp expect{};
 };
 
 enum class ReadOutcome {
@@ -38,7 +40,7 @@ struct ReadResult {
   std::uint64_t tag = 0;
   ReadOutcome outcome = ReadOutcome::kDone;
   int error_number = 0;
-  FileStamp found;  // with kChanged
+  FileStamp found{};  // with kChanged
 };
 
 class ReadEngine {
@@ -55,14 +57,26 @@ class ReadEngine {
   virtual void wake() = 0;  // any thread
 };
 
-struct ReadEngineOptions {
-  std::string kind;        // "uring", "threads" or "": io_uring where the kernel allows it
-  unsigned depth = 128;    // jobs in flight at most
-  bool direct = false;     // O_DIRECT through aligned bounce buffers
-  Bytes bounce_bytes = 0;  // with `direct`: the longest job, for the bound on bounce memory
+// For tests: sees the raw result of every read, bytes or -errno, and says what the engine is to believe
+// instead. Called from any thread of the engine.
+class ReadFault {
+ public:
+  virtual ~ReadFault() = default;
+  virtual int apply(int result) = 0;
 };
 
-// Falls back from io_uring to threads on EPERM, ENOSYS and ENOMEM, unless `kind` insists.
+struct ReadEngineOptions {
+  std::string kind{};    // "uring", "threads" or "": io_uring where the kernel allows it
+  unsigned depth = 128;  // jobs in flight at most
+  bool direct = false;   // O_DIRECT through aligned bounce buffers
+  // With `direct`: the longest job. Bounce memory is at most depth × (bounce_bytes + 12 KiB); longer
+  // jobs are read piece by piece.
+  Bytes bounce_bytes = 0;
+  ReadFault* fault = nullptr;  // must outlive the engine
+};
+
+// Falls back from io_uring to threads where it is forbidden, missing, too old (before Linux 5.11) or
+// allowed too little memory, unless `kind` insists. Depths beyond 4,096 are cut: see max_depth().
 Result<std::unique_ptr<ReadEngine>> open_read_engine(const ReadEngineOptions& options);
 
 }  // namespace foreload

@@ -1,6 +1,7 @@
 // Small text: sizes and durations as people write them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

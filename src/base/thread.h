@@ -2,14 +2,21 @@
 // so that they reach the application's own threads; it is joined when destroyed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
+
+#include "foreload/result.h"
 
 namespace foreload {
 
 class Thread {
  public:
+  // kNoMemory: the system allows no more threads.
+  static Result<Thread> start(const std::string& name, std::function<void()> body);
+  // The same where running without the thread makes no sense: ends the process if it can not be started.
   Thread(const std::string& name, std::function<void()> body);
   Thread(Thread&&) noexcept = default;
   Thread& operator=(Thread&&) = delete;
@@ -19,10 +26,11 @@ class Thread {
   void abandon();
 
  private:
+  explicit Thread(std::thread thread) : thread_(std::move(thread)) {}
   std::thread thread_;
 };
 
-// Runs body(i) for i = 0 … count-1 on up to `threads` threads and waits for all.
+// Runs body(i) for i = 0 … count-1 on up to `threads` threads, the caller's included, and waits for all.
 void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body);
 
 }  // namespace foreload

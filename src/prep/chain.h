@@ -47,10 +47,11 @@ class Chain {
   std::unique_ptr<const Program> program_;
 };
 
-// What `LoaderOptions::chain` means when it is empty, judged by the first sample's bytes.
+// What `LoaderOptions::chain` means when it is empty, judged by the first sample's bytes: images by their
+// magic, .npy by its header. Empty when it is neither: then the chain has to be given.
 std::vector<Transform> default_chain(std::span<const std::byte> first_sample);
 
-// Runs a chain; one per worker thread. Owns its scratch memory.
+// Runs a chain; one per worker thread. Owns its scratch memory. The chain must outlive it.
 class ChainRunner {
  public:
   explicit ChainRunner(const Chain& chain);
@@ -69,8 +70,12 @@ class ChainRunner {
   void trim(Bytes keep);
   // Of the last sample. Zero for arrays.
   Dimensions dimensions() const;
+  // The last sample was delivered although its decoder complained: wrong data inside a complete file. Only
+  // the part that was decoded is known.
+  bool damaged() const;
 
  private:
+  friend class Chain;  // for the size of State
   struct State;
   std::unique_ptr<State> state_;
 };

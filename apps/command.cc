@@ -1,0 +1,110 @@
+#include "command.h"
+
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "signals.h"
+
+namespace foreload {
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr int kUsage = 2;
+
+// Keys and paths need not be UTF-8; a report must not fail for that.
+void print_json(const Json& report) {
+  fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+Json report_head(const std::string& command) {
+  Json report;
+  report["schema"] = 1;
+  report["command"] = command;
+  return report;
+}
+
+void print_error(const std::string& command, const Error& error, bool json) {
+  fmt::print(stderr, "foreload: {}\n", error.message);
+  if (!json) return;
+  Json report = report_head(command);
+  report["error"] = {{"code", code_name(error.code)}, {"message", error.message}};
+  print_json(report);
+}
+
+int exit_code(const Error& error) {
+  if (error.code == Code::kCancelled && caught_signal() != 0) return 128 + caught_signal();
+  return error.code == Code::kInvalid ? kUsage : kFailed;
+}
+
+Result<Json> run_guarded(const Command& command, const Output& output) {
+  try {
+    return command.run(output);
+  } catch (const std::bad_alloc&) {
+    return Error{Code::kNoMemory, "out of memory: ask for less with fewer threads or a smaller budget"};
+  } catch (const std::exception& exception) {  // of the standard library: we throw nothing
+    return Error{Code::kIo, fmt::format("unexpected failure: {}", exception.what())};
+  }
+}
+
+int run_one(const Command& command) {
+  const std::string name = command.app->get_name();
+  const bool json = command.app->count("--json") > 0;
+  Result<Json> body = run_guarded(command, Output(json));
+  if (!body) {
+    print_error(name, body.error(), json);
+    return exit_code(body.error());
+  }
+  if (json) {
+    Json report = report_head(name);
+    report.update(*body);
+    print_json(report);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    print_error(name, {Code::kIo, "cannot write to standard output"}, false);
+    return kFailed;
+  }
+  return kDone;
+}
+
+const Command* chosen(const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return &command;
+  }
+  return nullptr;
+}
+
+int report_usage(CLI::App& app, const CLI::ParseError& problem, int argc, const char* const* argv) {
+  if (problem.get_exit_code() == 0) return app.exit(problem);  // --help and --version
+  bool json = false;
+  for (int i = 1; i < argc; ++i) json = json || std::strcmp(argv[i], "--json") == 0;
+  const std::string command = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
+  const std::string help = command.empty() ? "foreload --help" : fmt::format("foreload {} --help", command);
+  print_error(command, {Code::kInvalid, fmt::format("{} (see {})", problem.what(), help)}, json);
+  return kUsage;
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& purpose, const std::string& examples) {
+  CLI::App* command = app.add_subcommand(name, purpose);
+  command->add_flag("--json")->description("Print one JSON object instead of text");
+  command->footer("Examples:\n" + examples);
+  return command;
+}
+
+int run_command_line(CLI::App& app, const std::vector<Command>& commands, int argc, const char* const* argv) {
+  catch_signals();
+  app.require_subcommand(1);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& problem) {
+    return report_usage(app, problem, argc, argv);
+  }
+  return run_one(*chosen(commands));
+}
+
+}  // namespace foreload

@@ -1,0 +1,52 @@
+// The frame of the command line. A command declares its options with CLI11 and does its work in `run`,
+// which answers with the body of the JSON report or an error; everything around it (output, exit
+// code, signals) is here, alike for all commands.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "foreload/result.h"
+
+namespace foreload {
+
+using Json = nlohmann::ordered_json;
+
+// What a command may print. With --json, standard output holds one JSON object and nothing else.
+class Output {
+ public:
+  explicit Output(bool json) : json_(json) {}
+  bool json() const { return json_; }
+
+  // A line for people.
+  template <typename... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) const {
+    if (!json_) fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+  }
+  // A warning, on standard error.
+  void warn(const std::string& text) const { fmt::print(stderr, "foreload: warning: {}\n", text); }
+
+ private:
+  bool json_;
+};
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<Result<Json>(const Output&)> run;
+};
+
+// Adds the sub-command `name` with what all have in common; `examples` ends its --help.
+CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& purpose, const std::string& examples);
+
+// Parses the arguments, runs the chosen command, prints its report or error. Returns the exit code: 0 done,
+// 1 failed, 2 wrong usage, 130 and 143 stopped by SIGINT and SIGTERM.
+int run_command_line(CLI::App& app, const std::vector<Command>& commands, int argc, const char* const* argv);
+
+}  // namespace foreload

@@ -1,0 +1,12 @@
+// The commands of `foreload`, one file each.
+#pragma once
+
+#include "command.h"
+
+namespace foreload {
+
+Command generate_command(CLI::App& app);
+Command index_command(CLI::App& app);
+Command run_command(CLI::App& app);
+
+}  // namespace foreload

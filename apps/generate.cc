@@ -1,0 +1,64 @@
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "commands.h"
+#include "probe/generated_dataset.h"
+#include "progress.h"
+#include "signals.h"
+
+namespace foreload {
+
+namespace {
+
+constexpr const char* kExamples =
+    "  foreload generate data --images 2000             2,000 files in 10 class folders\n"
+    "  foreload generate data --images 50000 --tar 1000 the same kind of samples in 50 tar shards\n"
+    "The same command again continues where an interrupted one stopped.";
+
+Json to_json(const GenerateOptions& options, const GenerateReport& report, double elapsed) {
+  return {{"folder", options.folder},   {"images", report.images}, {"made", report.made},
+          {"classes", options.classes}, {"seed", options.seed},    {"shard_images", options.shard_images},
+          {"bytes", report.bytes},      {"seconds", elapsed}};
+}
+
+Result<Json> run_generate(GenerateOptions options, const Output& output) {
+  const Time start = now();
+  Result<GenerateReport> report = [&] {
+    Progress progress("generating", "images", options.images);
+    options.stop = [] { return caught_signal() != 0; };
+    options.progress = [&](std::uint64_t done) { progress.set(done); };
+    return generate_dataset(options);
+  }();
+  if (!report) return std::move(report).error();
+  const double elapsed = seconds(now() - start);
+  output.line("{}: {} images in {} classes, {}, mean {}", options.folder, format_count(report->images),
+              format_count(options.classes), format_bytes(report->bytes), format_bytes(report->bytes / report->images));
+  if (report->made == 0) {
+    output.line("everything was there already");
+  } else {
+    output.line("made {} in {:.1f} s, {:.0f} images/s", format_count(report->made), elapsed,
+                static_cast<double>(report->made) / elapsed);
+  }
+  return to_json(options, *report, elapsed);
+}
+
+}  // namespace
+
+Command generate_command(CLI::App& app) {
+  CLI::App* command =
+      add_command(app, "generate",
+                  "Writes a synthetic dataset: JPEGs with ImageNet's sizes, shapes and cost of decoding", kExamples);
+  auto options = std::make_shared<GenerateOptions>();
+  command->add_option("DIR", options->folder, "Folder to write to: new, empty, or begun by this command")->required();
+  command->add_option("--images", options->images, "How many")->capture_default_str();
+  command->add_option("--seed", options->seed, "The same seed gives the same images")->capture_default_str();
+  command->add_option("--classes", options->classes, "Into how many classes they are divided")->capture_default_str();
+  command->add_option("--tar", options->shard_images, "Write tar shards of so many images instead of files");
+  command->add_option("--threads", options->threads, "0: one per core")->capture_default_str();
+  return {command, [options](const Output& output) { return run_generate(*options, output); }};
+}
+
+}  // namespace foreload

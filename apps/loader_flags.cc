@@ -1,0 +1,128 @@
+#include "loader_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/files.h"
+#include "base/text.h"
+
+namespace foreload {
+namespace {
+
+constexpr Bytes kLongestSubset = 256_MiB;
+
+template <typename T>
+Result<T> choose(const std::string& flag, const std::string& text, const std::map<std::string, T>& choices) {
+  if (const auto found = choices.find(text); found != choices.end()) return found->second;
+  std::string names;
+  for (const auto& [name, unused] : choices) names += (names.empty() ? "" : ", ") + name;
+  return Error{Code::kInvalid, fmt::format("{} \"{}\" is unknown: choose one of {}", flag, text, names)};
+}
+
+// One id or key per line: ids when all lines are numbers.
+Status read_subset(const std::string& path, SourceOptions& source) {
+  FORELOAD_ASSIGN(const std::string text, read_whole_file(path, kLongestSubset));
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end > at) lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (lines.empty())
+    return Error{Code::kInvalid, fmt::format("the subset file {} is empty: one id or key per line", path)};
+  const auto is_number = [](const std::string& line) {
+    return line.size() < 19 && std::all_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (!std::all_of(lines.begin(), lines.end(), is_number)) {
+    source.subset = std::move(lines);
+    return {};
+  }
+  std::vector<SampleId> ids;
+  for (const std::string& line : lines) ids.push_back(std::stoull(line));
+  source.subset = std::move(ids);
+  return {};
+}
+
+}  // namespace
+
+struct LoaderFlags::Texts {
+  std::string memory;
+  std::string chain;
+  std::string dtype = "f32";
+  std::string layout = "nchw";
+  std::string last = "auto";
+  std::string on_error = "fail";
+  std::string subset;
+  bool in_order = false;
+  bool no_cache = false;
+};
+
+LoaderFlags::LoaderFlags(CLI::App& command)
+    : options_(std::make_shared<LoaderOptions>()), texts_(std::make_shared<Texts>()) {
+  LoaderOptions& o = *options_;
+  Texts& t = *texts_;
+  o.batch = 64;
+  command
+      .add_option("URI", o.dataset, "Folder, tar file or list of tars (train-{000..009}.tar); several are concatenated")
+      ->required();
+  command.add_option("--batch", o.batch, "Samples per batch and learner")->capture_default_str();
+  command
+      .add_option("--global-batch", o.global_batch,
+                  "Samples per step over all ranks, when the world may change; 0: batch × world")
+      ->capture_default_str();
+  command.add_option("--seed", o.seed, "Fixes order and augmentation")->capture_default_str();
+  command.add_option("--memory", t.memory,
+                     "Budget for cache, batches, reads and scratch (8GiB); default: half of what is free");
+  command.add_option("--threads", o.threads, "Prep threads; 0: one per usable core")->capture_default_str();
+  command.add_option("--chain", t.chain,
+                     "Transforms, \"resize(256), center_crop(224), normalize\"; default: chosen by the data");
+  command.add_option("--dtype", t.dtype, "Of prepared images: u8, f16, f32")->capture_default_str();
+  command.add_option("--layout", t.layout, "Of prepared images: nchw, nhwc")->capture_default_str();
+  command.add_option("--world", o.world, "Number of learners")->capture_default_str();
+  command.add_option("--rank", o.rank, "Which of them this is")->capture_default_str();
+  command.add_option("--last", t.last, "The last, incomplete batch: auto (as torch), ragged, pad, drop")
+      ->capture_default_str();
+  command.add_option("--on-error", t.on_error, "A bad sample: fail or replace")->capture_default_str();
+  command.add_option("--subset", t.subset, "File with one id or key per line: take only these");
+  command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
+      ->capture_default_str();
+  command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
+  command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
+  command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
+  command.add_option("--record", o.record, "Write the event record to this file");
+  command.add_flag("--in-order", t.in_order, "Do not shuffle");
+  command.add_flag("--no-cache", t.no_cache, "Keep nothing in memory between epochs");
+  command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
+}
+
+Result<LoaderOptions> LoaderFlags::options() const {
+  LoaderOptions options = *options_;
+  const Texts& texts = *texts_;
+  if (!texts.memory.empty()) {
+    FORELOAD_ASSIGN(options.memory, parse_bytes(texts.memory));
+    if (options.memory == 0)
+      return Error{Code::kInvalid, "--memory 0 leaves room for nothing: give a size such as 8GiB"};
+  }
+  if (!texts.chain.empty()) {
+    FORELOAD_ASSIGN(options.chain, parse_chain(texts.chain));
+  }
+  FORELOAD_ASSIGN(options.dtype, choose<DType>("--dtype", texts.dtype,
+                                               {{"u8", DType::kU8}, {"f16", DType::kF16}, {"f32", DType::kF32}}));
+  FORELOAD_ASSIGN(options.layout,
+                  choose<Layout>("--layout", texts.layout, {{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}}));
+  FORELOAD_ASSIGN(options.last_batch, choose<LastBatch>("--last", texts.last,
+                                                        {{"auto", LastBatch::kAuto},
+                                                         {"ragged", LastBatch::kRagged},
+                                                         {"pad", LastBatch::kPad},
+                                                         {"drop", LastBatch::kDrop}}));
+  FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
+                                                    {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
+  if (!texts.subset.empty()) FORELOAD_TRY(read_subset(texts.subset, options.source));
+  options.shuffle = !texts.in_order;
+  options.cache = !texts.no_cache;
+  return options;
+}
+
+}  // namespace foreload

@@ -1,0 +1,13 @@
+#include "commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Loads training data without stalls.", "foreload");
+  app.set_version_flag("--version", "foreload " FORELOAD_VERSION);
+  app.footer("Every command explains itself: foreload COMMAND --help");
+  const std::vector<foreload::Command> commands{
+      foreload::generate_command(app),
+      foreload::index_command(app),
+      foreload::run_command(app),
+  };
+  return foreload::run_command_line(app, commands, argc, argv);
+}

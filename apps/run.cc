@@ -1,0 +1,288 @@
+// The main job: loads epochs into an emulated accelerator and says what it waited for.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "accelerator.h"
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "base/thread.h"
+#include "commands.h"
+#include "loader_flags.h"
+#include "progress.h"
+#include "signals.h"
+#include "stream_hash.h"
+
+namespace foreload {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kExamples =
+    "  foreload run data/train --epochs 3                       load three epochs as fast as possible\n"
+    "  foreload run data/train --accelerator resnet50-a100      would this machine feed an A100?\n"
+    "  foreload run 'shards/train-{000..099}.tar' --memory 8GiB --storage 200MB/s,5ms\n"
+    "  foreload run data/train --state job.json --resume job.json     continue where it was stopped";
+
+constexpr Bytes kLongestState = 64_KiB;
+
+struct RunOptions {
+  Epoch epochs = 1;
+  std::string accelerator = "none";
+  std::string resume;
+  std::string state;
+  std::string log;
+  bool hash = false;
+};
+
+struct EpochReport {
+  StreamHash hash;
+  Duration busy{};  // of the accelerator
+};
+
+// Interrupts the loader when a signal comes, so that a wait for slow storage ends too.
+class SignalWatch {
+ public:
+  explicit SignalWatch(Loader& loader) : thread_("fl-signals", [this, &loader] { watch(loader); }) {}
+  ~SignalWatch() { done_ = true; }
+
+ private:
+  void watch(Loader& loader) const {
+    while (!done_) {
+      if (caught_signal() != 0) loader.interrupt();
+      ::usleep(20'000);
+    }
+  }
+
+  std::atomic<bool> done_{false};
+  Thread thread_;
+};
+
+class Run {
+ public:
+  Run(const RunOptions& options, Accelerator accelerator, Loader& loader)
+      : options_(options), accelerator_(accelerator), loader_(loader) {}
+
+  Status open_log();
+  Status resume();
+  // Loads until all epochs are read or a signal comes.
+  Status load();
+  Json report(const LoaderOptions& options) const;
+  void print(const Output& output) const;
+
+ private:
+  Status load_epoch();
+  Status consume(const Batch& batch, EpochReport& epoch);
+  Status save_state();
+  std::string progress_note() const;
+  Json epoch_json(const EpochStats& stats, const EpochReport& epoch) const;
+
+  RunOptions options_;
+  Accelerator accelerator_;
+  Loader& loader_;
+  std::vector<EpochReport> epochs_;
+  std::ofstream log_;
+  Time saved_{};
+};
+
+Status Run::open_log() {
+  if (options_.log.empty()) return {};
+  log_.open(options_.log);
+  if (!log_) return errno_error(fmt::format("cannot write {}", options_.log), errno);
+  return {};
+}
+
+Status Run::resume() {
+  if (options_.resume.empty()) return {};
+  FORELOAD_ASSIGN(const std::string text, read_whole_file(options_.resume, kLongestState));
+  auto state = state_from_json(text);
+  if (!state) return Error{state.error().code, fmt::format("{}: {}", options_.resume, state.error().message)};
+  return loader_.seek(*state);
+}
+
+Status Run::load() {
+  while (loader_.position().epoch < options_.epochs) {
+    FORELOAD_TRY(load_epoch());
+    FORELOAD_TRY(save_state());
+  }
+  return {};
+}
+
+Status Run::load_epoch() {
+  epochs_.emplace_back();
+  Progress progress(fmt::format("epoch {}", loader_.position().epoch), "samples",
+                    loader_.batches_per_epoch() * loader_.share(0).count);
+  std::uint64_t samples = 0;
+  for (;;) {
+    if (caught_signal() != 0) {
+      FORELOAD_TRY(save_state());
+      return Error{Code::kCancelled, "stopped by a signal"};
+    }
+    auto batch = loader_.next();
+    if (!batch && batch.error().code == Code::kCancelled && caught_signal() != 0) continue;
+    if (!batch) return std::move(batch).error();
+    if (!*batch) return {};
+    FORELOAD_TRY(consume(**batch, epochs_.back()));
+    samples += (*batch)->size();
+    progress.set(samples, progress_note());
+  }
+}
+
+Status Run::consume(const Batch& batch, EpochReport& epoch) {
+  StreamHash hash;
+  const Position first = loader_.share(batch.step()).first;
+  if (options_.hash) hash = hash_batch(batch, first);
+  epoch.hash += hash;
+  epoch.busy += accelerator_.step(batch.size());
+  if (log_.is_open()) {
+    log_ << Json{{"epoch", batch.epoch()},  {"step", batch.step()},       {"position", first},
+                 {"samples", batch.size()}, {"order", hex16(hash.order)}, {"content", hex16(hash.content)}}
+                .dump()
+         << std::endl;
+    if (!log_) return Error{Code::kIo, fmt::format("cannot write {}", options_.log)};
+  }
+  if (now() - saved_ > 200ms) return save_state();
+  return {};
+}
+
+Status Run::save_state() {
+  if (options_.state.empty()) return {};
+  saved_ = now();
+  const std::string text = state_to_json(loader_.position()) + "\n";
+  return replace_file(options_.state, std::as_bytes(std::span(text)));
+}
+
+double share_of(Duration part, Duration whole) {
+  return whole.count() > 0 ? seconds(part) / seconds(whole) : 0;
+}
+
+std::string Run::progress_note() const {
+  const LoaderStats stats = loader_.stats();
+  const EpochStats& epoch = stats.epochs.back();
+  return fmt::format("stall: fetch {:.0f} %, prep {:.0f} %", 100 * share_of(epoch.fetch_stall, epoch.wall),
+                     100 * share_of(epoch.prep_stall, epoch.wall));
+}
+
+Json Run::epoch_json(const EpochStats& stats, const EpochReport& epoch) const {
+  Json json{{"epoch", stats.epoch},
+            {"samples", stats.samples},
+            {"batches", stats.batches},
+            {"seconds", seconds(stats.wall)},
+            {"samples_per_s", stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0}};
+  json["order_hash"] = options_.hash ? Json(hex16(epoch.hash.order)) : Json();
+  json["content_hash"] = options_.hash ? Json(hex16(epoch.hash.content)) : Json();
+  json["bytes"] = {{"memory", stats.memory_bytes}, {"disk", 0}, {"peer", 0}, {"source", stats.source_bytes}};
+  const double fetch = share_of(stats.fetch_stall, stats.wall);
+  const double prep = share_of(stats.prep_stall, stats.wall);
+  json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
+  json["utilisation"] = accelerator_.exists() ? Json(share_of(epoch.busy, stats.wall)) : Json();
+  json["replaced"] = stats.replaced;
+  json["padded"] = stats.padded;
+  return json;
+}
+
+Json Run::report(const LoaderOptions& options) const {
+  const LoaderStats stats = loader_.stats();
+  const Source& source = loader_.source();
+  Json json{{"dataset",
+             {{"uri", source.uri()},
+              {"fingerprint", hex16(source.fingerprint())},
+              {"samples", source.size()},
+              {"bytes", source.total_bytes()}}},
+            {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", 1}}},
+            {"epochs", Json::array()}};
+  for (std::size_t i = 0; i < stats.epochs.size() && i < epochs_.size(); ++i) {
+    json["epochs"].push_back(epoch_json(stats.epochs[i], epochs_[i]));
+  }
+  json["quarantine"] = Json::array();
+  for (const Quarantined& bad : stats.quarantine) {
+    json["quarantine"].push_back(
+        {{"epoch", bad.epoch}, {"position", bad.position}, {"id", bad.id}, {"key", bad.key}, {"reason", bad.reason}});
+  }
+  json["threads"] = stats.threads;
+  json["io"] = stats.io;
+  json["ring_slots"] = stats.ring_slots;
+  json["cache"] = {{"capacity_bytes", stats.cache_capacity}, {"used_bytes", stats.cached_bytes}};
+  json["cpu_seconds"] = cpu_seconds();
+  json["peak_rss_bytes"] = peak_resident_bytes();
+  json["memory_budget_bytes"] = stats.memory_budget;
+  return json;
+}
+
+void Run::print(const Output& output) const {
+  const LoaderStats stats = loader_.stats();
+  const Source& source = loader_.source();
+  output.line("{}: {} samples, {}; cache holds {} of a budget of {}; {} prep thread(s), reads by {}", source.uri(),
+              format_count(source.size()), format_bytes(source.total_bytes()), format_bytes(stats.cache_capacity),
+              format_bytes(stats.memory_budget), stats.threads, stats.io);
+  output.line("{:>5} {:>9} {:>10} {:>9} {:>11} {:>11} {:>11} {:>11} {:>11}", "epoch", "seconds", "samples/s", "busy",
+              "fetch stall", "prep stall", "from memory", "from source", "order");
+  for (std::size_t i = 0; i < stats.epochs.size() && i < epochs_.size(); ++i) {
+    const EpochStats& epoch = stats.epochs[i];
+    const std::string busy =
+        accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(epochs_[i].busy, epoch.wall)) : "-";
+    output.line("{:>5} {:>9.2f} {:>10.0f} {:>9} {:>9.1f} % {:>9.1f} % {:>11} {:>11} {:>11}", epoch.epoch,
+                seconds(epoch.wall), static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
+                100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
+                format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
+                options_.hash ? hex16(epochs_[i].hash.order).substr(0, 11) : "-");
+  }
+  if (!stats.quarantine.empty()) {
+    output.line("{} sample(s) were replaced; the first: {} ({})", stats.quarantine.size(), stats.quarantine[0].key,
+                stats.quarantine[0].reason);
+  }
+}
+
+Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const Output& output) {
+  FORELOAD_ASSIGN(LoaderOptions loading, flags.options());
+  FORELOAD_ASSIGN(const Accelerator accelerator, Accelerator::parse(options.accelerator));
+  loading.epochs = options.epochs;
+  loading.warn = [&](const std::string& text) { output.warn(text); };
+  auto loader = [&] {
+    Progress progress("indexing", "samples", 0);
+    loading.source.progress = [&](std::uint64_t done, std::uint64_t total) {
+      progress.set_total(total);
+      progress.set(done);
+    };
+    return Loader::open(loading);
+  }();
+  if (!loader) return std::move(loader).error();
+  const SignalWatch watch(*loader);
+  Run run(options, accelerator, *loader);
+  FORELOAD_TRY(run.open_log());
+  FORELOAD_TRY(run.resume());
+  FORELOAD_TRY(run.load());
+  run.print(output);
+  return run.report(loading);
+}
+
+}  // namespace
+
+Command run_command(CLI::App& app) {
+  CLI::App* command = add_command(
+      app, "run", "Loads epochs into an emulated accelerator; reports throughput, utilisation and stalls by cause",
+      kExamples);
+  auto options = std::make_shared<RunOptions>();
+  auto flags = std::make_shared<LoaderFlags>(*command);
+  command->add_option("--epochs", options->epochs, "How many; counted from 0 also after --resume")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--accelerator", options->accelerator,
+                   "Emulated compute: samples/s, \"none\", or " + accelerator_presets())
+      ->capture_default_str();
+  command->add_option("--state", options->state, "File that is kept up to date with the position, for --resume");
+  command->add_option("--resume", options->resume, "Continue from this saved state");
+  command->add_option("--log", options->log, "File that receives a JSON line for every batch");
+  command->add_flag("--hash", options->hash, "Compute the hashes of order and content");
+  return {command, [options, flags](const Output& output) { return run_run(*options, *flags, output); }};
+}
+
+}  // namespace foreload

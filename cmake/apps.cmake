@@ -1,0 +1,22 @@
+# The command-line tool. One file per command.
+if(NOT FORELOAD_APPS)
+  return()
+endif()
+find_package(CLI11 REQUIRED)
+
+add_executable(foreload_cli
+  apps/command.cc
+  apps/generate.cc
+  apps/index.cc
+  apps/main.cc
+  apps/progress.cc
+  apps/signals.cc
+  apps/subset.cc)
+target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
+set_target_properties(foreload_cli PROPERTIES OUTPUT_NAME foreload INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+
+# What `make demo` shows.
+add_executable(foreload_demo apps/accelerator.cc apps/demo.cc)
+target_link_libraries(foreload_demo PRIVATE foreload foreload_flags)
+set_target_properties(foreload_demo PROPERTIES OUTPUT_NAME foreload-demo)

@@ -1,0 +1,13 @@
+# Tests of whole programs. They judge what is built, so a sanitizer build without the command has none of them.
+if(NOT FORELOAD_APPS)
+  return()
+endif()
+# Debian's interpreter, whatever else stands first in PATH.
+find_program(FORELOAD_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+
+add_test(NAME cli COMMAND ${FORELOAD_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:foreload_cli>)
+set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300)
+add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run ${CMAKE_CURRENT_BINARY_DIR})
+set_tests_properties(install PROPERTIES LABELS install TIMEOUT 300)
+add_test(NAME check_finds_violations COMMAND ${FORELOAD_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tests/check/check_test.py)
+set_tests_properties(check_finds_violations PROPERTIES LABELS check)

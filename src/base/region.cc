@@ -1,0 +1,42 @@
+#include "base/region.h"
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace foreload {
+
+Result<Region> Region::map(Bytes bytes, const char* purpose) {
+  if (bytes == 0) return Region(nullptr, 0);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    return Error{Code::kNoMemory,
+                 fmt::format("cannot map {} ({} bytes) of memory for {}: {}; lower the memory budget "
+                             "or raise the process's address space limit (ulimit -v)",
+                             format_bytes(bytes), bytes, purpose, std::system_category().message(errno))};
+  }
+  return Region(static_cast<std::byte*>(data), bytes);
+}
+
+Region::Region(Region&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Region& Region::operator=(Region&& other) noexcept {
+  Region moved(std::move(other));
+  std::swap(data_, moved.data_);
+  std::swap(size_, moved.size_);
+  return *this;
+}
+
+Region::~Region() {
+  if (data_ == nullptr) return;
+  FORELOAD_CHECK(munmap(data_, size_) == 0, "a region unmaps exactly what it mapped");
+}
+
+}  // namespace foreload

@@ -1,0 +1,89 @@
+#include "base/thread.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace foreload {
+
+namespace {
+
+constexpr std::size_t kNameLength = 15;  // of the kernel, without the terminating 0
+
+// Blocks signals while it lives. A new thread inherits the mask, so no signal finds it unprotected.
+// Faults stay deliverable: they belong to the thread that causes them, and blocking them would only
+// take the report away from a crash handler.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t mask;
+    sigfillset(&mask);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) sigdelset(&mask, fault);
+    FORELOAD_CHECK(pthread_sigmask(SIG_BLOCK, &mask, &before_) == 0, "the mask is valid");
+  }
+  ~SignalsBlocked() {
+    FORELOAD_CHECK(pthread_sigmask(SIG_SETMASK, &before_, nullptr) == 0, "the mask was valid before");
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Result<Thread> Thread::start(const std::string& name, std::function<void()> body) {
+  const SignalsBlocked blocked;
+  try {
+    return Thread(std::thread([kernel_name = name.substr(0, kNameLength), body = std::move(body)] {
+      FORELOAD_CHECK(pthread_setname_np(pthread_self(), kernel_name.c_str()) == 0, "the name is short enough");
+      body();
+    }));
+  } catch (const std::system_error& error) {
+    return Error{Code::kNoMemory,
+                 fmt::format("cannot start the thread {}: {}; raise the limit of processes (ulimit -u, "
+                             "or pids.max of the cgroup) or use fewer threads",
+                             name, error.code().message())};
+  }
+}
+
+Thread::Thread(const std::string& name, std::function<void()> body) {
+  auto started = start(name, std::move(body));
+  FORELOAD_CHECK(started.ok(), started.error().message.c_str());
+  thread_ = std::move(started->thread_);
+}
+
+Thread::~Thread() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Thread::abandon() {
+  if (thread_.joinable()) thread_.detach();
+}
+
+void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body) {
+  std::atomic<std::uint64_t> next{0};
+  const auto work = [&] {
+    for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i);
+  };
+  const std::uint64_t helpers = std::min<std::uint64_t>(std::max(threads, 1u), count);
+  std::vector<Thread> started;
+  for (std::uint64_t i = 1; i < helpers; ++i) {
+    auto thread = Thread::start("foreload-for", work);
+    if (!thread.ok()) break;  // slower, but complete
+    started.push_back(std::move(*thread));
+  }
+  work();
+}
+
+}  // namespace foreload

@@ -1,0 +1,41 @@
+#include "loader/accounts.h"
+
+#include <gtest/gtest.h>
+
+namespace foreload {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(AccountsTest, AWaitIsFetchUntilTheLastBytesAreThereAndPrepAfterwards) {
+  EXPECT_EQ(split_wait(10ms, 30ms, 18ms).fetch, 8ms);
+  EXPECT_EQ(split_wait(10ms, 30ms, 18ms).prep, 12ms);
+  EXPECT_EQ(split_wait(10ms, 30ms, 5ms).fetch, 0ms) << "the bytes were there before";
+  EXPECT_EQ(split_wait(10ms, 30ms, 40ms).prep, 0ms);
+}
+
+TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
+  Accounts accounts;
+  for (Epoch e = 0; e < 3000; ++e) {
+    accounts.begin_epoch(e, 1s * e);
+    accounts.add_batch(64, 1, {.memory_bytes = 10, .source_bytes = 20, .prep_busy = 3ms, .replaced = 1}, {1ms, 2ms});
+    accounts.add_batch(64, 0, {.memory_bytes = 10}, {});
+    accounts.end_epoch(1s * e + 500ms);
+  }
+  const auto list = accounts.list(4000s);
+  EXPECT_LE(list.size(), 1025u);
+  const EpochStats& last = list.back();
+  EXPECT_EQ(last.epoch, 2999u);
+  EXPECT_EQ(last.samples, 128u);
+  EXPECT_EQ(last.batches, 2u);
+  EXPECT_EQ(last.padded, 1u);
+  EXPECT_EQ(last.replaced, 1u);
+  EXPECT_EQ(last.memory_bytes, 20u);
+  EXPECT_EQ(last.source_bytes, 20u);
+  EXPECT_EQ(last.wall, 500ms);
+  EXPECT_EQ(last.fetch_stall, 1ms);
+  EXPECT_EQ(last.prep_stall, 2ms);
+}
+
+}  // namespace
+}  // namespace foreload

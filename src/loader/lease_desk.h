@@ -1,0 +1,37 @@
+// LeaseDesk: gives ring slots out as Batches and takes them back. It outlives the loader while batches are on lease:
+// it owns the ring and the shape of its tensors.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "base/mutex.h"
+#include "foreload/batch.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/ring.h"
+
+namespace foreload {
+
+class LeaseDesk : public std::enable_shared_from_this<LeaseDesk> {
+ public:
+  LeaseDesk(std::shared_ptr<Ring> ring, TensorSpec spec);
+
+  Ring& ring() { return *ring_; }
+  const TensorSpec& spec() const { return spec_; }
+
+  // REQUIRES: `slot` was taken from the ring.
+  Batch lend(std::uint32_t slot);
+  void give_back(std::uint32_t slot) FORELOAD_EXCLUDES(mutex_);  // any thread
+  // Who is told about free slots; null: nobody.
+  void tell(Pipeline* pipeline) FORELOAD_EXCLUDES(mutex_);
+
+ private:
+  std::shared_ptr<Ring> ring_;
+  TensorSpec spec_;
+  pid_t owner_;
+  Mutex mutex_;
+  Pipeline* pipeline_ FORELOAD_GUARDED_BY(mutex_) = nullptr;
+};
+
+}  // namespace foreload

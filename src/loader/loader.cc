@@ -1,0 +1,337 @@
+// Loader::open composes the parts; next() waits for the batch whose turn it is. Everything else happens in
+// pipeline/ (how) and plan/, policy/ (what).
+#include "foreload/loader.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "base/clock.h"
+#include "base/event_record.h"
+#include "base/machine.h"
+#include "loader/accounts.h"
+#include "loader/lease_desk.h"
+#include "loader/seams.h"
+#include "loader/setup.h"
+#include "pipeline/pipeline.h"
+#include "plan/placement.h"
+#include "plan/stream.h"
+#include "tier/arena.h"
+#include "tier/dimension_table.h"
+#include "tier/tier_stack.h"
+
+namespace foreload {
+
+class Loader::Parts {
+ public:
+  static Result<std::unique_ptr<Parts>> open(LoaderOptions options, const Seams& seams);
+  ~Parts();
+
+  Result<std::optional<Batch>> next();
+  void interrupt();
+  State position() const;
+  Status seek(const State& state);
+  LoaderStats stats() const;
+
+  const Stream& stream() const { return *stream_; }
+  const Source& source() const { return *source_; }
+  const TensorSpec& spec() const { return desk_->spec(); }
+  Share share(std::uint64_t step) const { return stream_->assignment().share(step, options_.rank); }
+
+ private:
+  explicit Parts(LoaderOptions options) : options_(std::move(options)) {}
+  Status open_tiers(const SizedPlan& sized, const Seams& seams);
+  Status open_pipeline(const SizedPlan& sized, Chain chain);
+  Result<std::uint32_t> wait_for(std::uint64_t number);
+  Result<Batch> deliver(std::uint32_t slot, Time asked);
+  std::optional<Batch> end_epoch();
+  bool forked() const { return ::getpid() != owner_; }
+  std::uint64_t plan_hash_now() const { return plan_hash(options_.shuffle, stream_->assignment().shape()); }
+
+  LoaderOptions options_;
+  pid_t owner_ = ::getpid();
+  Bytes budget_ = 0;
+  unsigned threads_ = 1;
+  std::unique_ptr<Source> source_;
+  std::optional<Stream> stream_;
+  std::optional<Chain> chain_;
+  Placement placement_;
+  std::unique_ptr<EventRecord> record_;
+  std::unique_ptr<Arena> arena_;
+  std::optional<DimensionTable> dimensions_;
+  std::unique_ptr<TierStack> tiers_;
+  std::shared_ptr<LeaseDesk> desk_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Accounts accounts_;
+
+  Epoch epoch_ = 0;
+  std::uint64_t step_ = 0;      // the next batch
+  bool in_epoch_ = false;       // next() was called since the epoch began
+  std::optional<Error> error_;  // ends the run
+  std::atomic<bool> interrupted_{false};
+};
+
+Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options, const Seams& seams) {
+  FORELOAD_TRY(check_options(options));
+  std::unique_ptr<Parts> parts(new Parts(std::move(options)));
+  const LoaderOptions& asked = parts->options_;
+  SourceOptions from = asked.source;
+  from.datasets = asked.dataset;
+  if (!from.warn) from.warn = asked.warn;
+  FORELOAD_ASSIGN(parts->source_, open_source(from));
+  FORELOAD_TRY(check_against(asked, *parts->source_));
+  const Schedule schedule({.samples = parts->source_->size(), .seed = asked.seed, .shuffle = asked.shuffle});
+  const SliceAssignment assignment(job_shape(asked, *parts->source_));
+  parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
+  parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
+  FORELOAD_ASSIGN(Chain chain, compile_chain(asked, *parts->source_));
+  FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, assignment, parts->threads_));
+  parts->budget_ = sized.budget;
+  FORELOAD_TRY(parts->open_tiers(sized, seams));
+  FORELOAD_TRY(parts->open_pipeline(sized, std::move(chain)));
+  return parts;
+}
+
+Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
+  const Source& source = *source_;
+  const MemoryPlan& memory = sized.memory;
+  placement_ = Placement::plan(source.size(), memory.home, options_.seed, [&](SampleId id) {
+    const Bytes length = source.length(id);
+    return length == 0 || length > sized.longest_sample ? 0 : Arena::footprint(length);
+  });
+  FORELOAD_ASSIGN(
+      arena_, Arena::create(
+                  {.samples = source.size(), .home = memory.home, .transit = memory.transit, .urgent = memory.urgent}));
+  FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
+  std::optional<Throttle> throttle;
+  if (!options_.storage.empty()) {
+    FORELOAD_ASSIGN(throttle, Throttle::open(options_.storage));
+  }
+  FORELOAD_ASSIGN(auto engine, open_read_engine({.kind = options_.io,
+                                                 .depth = memory.read_depth,
+                                                 .direct = options_.direct_io,
+                                                 .bounce_bytes = sized.longest_sample,
+                                                 .fault = seams.read_fault}));
+  auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::move(throttle),
+                                             SourceTierOptions{.direct = options_.direct_io});
+  tiers_ = std::make_unique<TierStack>(source, placement_, *arena_, std::move(bottom));
+  return {};
+}
+
+Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
+  chain_ = std::move(chain);
+  const std::uint64_t batch = stream_->assignment().max_share();
+  FORELOAD_ASSIGN(
+      auto ring, Ring::create({.slots = sized.memory.slots, .batch = batch, .sample_bytes = chain_->output().bytes()}));
+  desk_ = std::make_shared<LeaseDesk>(std::move(ring), chain_->output());
+  if (!options_.record.empty()) {
+    FORELOAD_ASSIGN(record_, EventRecord::create(options_.record));
+    record_->append({.time = now(),
+                     .kind = EventKind::kOpen,
+                     .a = source_->size(),
+                     .b = stream_->assignment().shape().global_batch,
+                     .c = std::uint64_t{options_.world} << 32 | options_.rank});
+  }
+  pipeline_ = std::make_unique<Pipeline>(
+      PipelineParts{*stream_, *source_, *tiers_, desk_->ring(), *chain_, *dimensions_, record_.get()},
+      PipelineOptions{.seed = options_.seed,
+                      .on_error = options_.on_error,
+                      .replacements = options_.limits.replacements,
+                      .longest_sample = sized.longest_sample,
+                      .scratch = sized.memory.scratch,
+                      .threads = threads_,
+                      .batch = batch});
+  desk_->tell(pipeline_.get());
+  pipeline_->start(0);
+  return {};
+}
+
+Loader::Parts::~Parts() {
+  if (pipeline_ == nullptr) return;
+  if (forked()) {
+    // The threads and the engine belong to the parent: forget them.
+    pipeline_->abandon();
+    (void)pipeline_.release();
+    (void)tiers_.release();
+    return;
+  }
+  desk_->tell(nullptr);
+  pipeline_->stop();
+}
+
+Result<std::optional<Batch>> Loader::Parts::next() {
+  if (forked()) {
+    return Error{Code::kCancelled,
+                 fmt::format("this loader was opened by process {} and can not be used in its forked child "
+                             "{}: open a loader in the child, or start it with spawn",
+                             owner_, ::getpid())};
+  }
+  if (error_) return *error_;
+  if (options_.epochs != 0 && epoch_ >= options_.epochs) return std::optional<Batch>();
+  if (!in_epoch_) accounts_.begin_epoch(epoch_, now());
+  in_epoch_ = true;
+  if (step_ == stream_->assignment().batches_per_epoch()) return end_epoch();
+  const Time asked = now();
+  auto slot = wait_for(stream_->number_of(epoch_, step_));
+  if (!slot) return std::move(slot).error();
+  auto batch = deliver(*slot, asked);
+  if (!batch) return std::move(batch).error();
+  return std::optional<Batch>(std::move(*batch));
+}
+
+std::optional<Batch> Loader::Parts::end_epoch() {
+  accounts_.end_epoch(now());
+  if (record_)
+    record_->append({.time = now(), .kind = EventKind::kEpochEnd, .epoch = static_cast<std::uint32_t>(epoch_)});
+  ++epoch_;
+  step_ = 0;
+  in_epoch_ = false;
+  return std::nullopt;
+}
+
+Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
+  Ring& ring = desk_->ring();
+  for (;;) {
+    const std::uint32_t seen = ring.published_signal();
+    if (interrupted_.exchange(false)) return Error{Code::kCancelled, "next() was interrupted"};
+    if (const auto slot = ring.take(number)) return *slot;
+    if (ring.leased() == ring.slots()) {
+      return Error{Code::kInvalid,
+                   fmt::format("all {} batches of the ring are held by the caller, so no further one can be "
+                               "prepared: release some, or raise held_batches (now {})",
+                               ring.slots(), options_.held_batches)};
+    }
+    if (!ring.wait_for_batch(seen)) return Error{Code::kCancelled, "the loader was closed"};
+  }
+}
+
+void Loader::Parts::interrupt() {
+  interrupted_ = true;
+  desk_->ring().nudge_consumer();
+}
+
+Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
+  Ring& ring = desk_->ring();
+  const Time delivered = now();
+  Batch batch = desk_->lend(slot);
+  if (auto error = ring.error_of(slot)) {
+    error_ = std::move(error);
+    return *error_;
+  }
+  const BatchPlan plan = ring.plan_of(slot);
+  const Wait wait = split_wait(asked, delivered, ring.bytes_complete(plan.number).value_or(asked));
+  const std::uint64_t samples = source_->size();
+  const std::uint64_t end = plan.first + plan.count;
+  accounts_.add_batch(plan.count, end - std::min(end, std::max(plan.first, samples)), ring.cost_of(slot), wait);
+  if (record_) {
+    const auto epoch = static_cast<std::uint32_t>(plan.epoch);
+    record_->append({.time = delivered,
+                     .kind = EventKind::kWaited,
+                     .epoch = epoch,
+                     .position = plan.first,
+                     .a = plan.step,
+                     .b = static_cast<std::uint64_t>(wait.fetch.count()),
+                     .c = static_cast<std::uint64_t>(wait.prep.count())});
+    record_->append({.time = delivered,
+                     .kind = EventKind::kDelivered,
+                     .epoch = epoch,
+                     .position = plan.first,
+                     .a = plan.step,
+                     .b = slot});
+  }
+  ++step_;
+  return batch;
+}
+
+State Loader::Parts::position() const {
+  const SliceAssignment& assignment = stream_->assignment();
+  return {.fingerprint = source_->fingerprint(),
+          .seed = options_.seed,
+          .epoch = epoch_,
+          .position = std::min(step_ * assignment.shape().global_batch, assignment.positions_per_epoch()),
+          .plan = plan_hash_now()};
+}
+
+Status Loader::Parts::seek(const State& state) {
+  if (forked()) return Error{Code::kCancelled, "this loader belongs to the parent process"};
+  const SliceAssignment& assignment = stream_->assignment();
+  FORELOAD_TRY(check_state(state, position(), assignment));
+  const std::uint64_t per_epoch = assignment.batches_per_epoch();
+  const std::uint64_t batch = assignment.shape().global_batch;
+  pipeline_->stop();
+  epoch_ = state.epoch;
+  step_ = std::min((state.position + batch - 1) / batch, per_epoch);
+  accounts_.end_epoch(now());
+  in_epoch_ = false;
+  error_.reset();
+  if (record_) {
+    record_->append({.time = now(),
+                     .kind = EventKind::kSeek,
+                     .epoch = static_cast<std::uint32_t>(epoch_),
+                     .position = state.position});
+  }
+  pipeline_->start(stream_->number_of(epoch_, step_));
+  return {};
+}
+
+LoaderStats Loader::Parts::stats() const {
+  return {.epochs = accounts_.list(now()),
+          .quarantine = pipeline_->quarantine(),
+          .memory_budget = budget_,
+          .cache_capacity = placement_.bytes(),
+          .cached_bytes = arena_->home_used(),
+          .ring_slots = desk_->ring().slots(),
+          .threads = threads_,
+          .io = tiers_->engine_name()};
+}
+
+Loader::Loader(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Loader::Loader(Loader&&) noexcept = default;
+Loader& Loader::operator=(Loader&&) noexcept = default;
+Loader::~Loader() = default;
+
+Result<Loader> open_with_seams(LoaderOptions options, const Seams& seams) {
+  FORELOAD_ASSIGN(auto parts, Loader::Parts::open(std::move(options), seams));
+  return Loader(std::move(parts));
+}
+
+Result<Loader> Loader::open(LoaderOptions options) {
+  return open_with_seams(std::move(options), {});
+}
+
+Result<std::optional<Batch>> Loader::next() {
+  return parts_->next();
+}
+void Loader::interrupt() {
+  parts_->interrupt();
+}
+State Loader::position() const {
+  return parts_->position();
+}
+Status Loader::seek(const State& state) {
+  return parts_->seek(state);
+}
+Status Loader::seek_epoch(Epoch epoch) {
+  State state = parts_->position();
+  state.epoch = epoch;
+  state.position = 0;
+  return parts_->seek(state);
+}
+std::uint64_t Loader::batches_per_epoch() const {
+  return parts_->stream().assignment().batches_per_epoch();
+}
+Share Loader::share(std::uint64_t step) const {
+  return parts_->share(step);
+}
+const Source& Loader::source() const {
+  return parts_->source();
+}
+const TensorSpec& Loader::sample_spec() const {
+  return parts_->spec();
+}
+LoaderStats Loader::stats() const {
+  return parts_->stats();
+}
+
+}  // namespace foreload

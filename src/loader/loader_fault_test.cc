@@ -1,0 +1,182 @@
+// Bad samples and failing reads: what the loader does when the data or the storage misbehaves.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "loader/ledger.h"
+#include "loader/seams.h"
+
+namespace foreload {
+namespace {
+
+// Makes sample `id` unusable: a file of another length can not be the array that the chain expects.
+void damage(const Ledger& ledger, std::uint64_t id, std::size_t length) {
+  ledger.folder().write(Ledger::file(id), std::string(length, 'x'));
+}
+
+TEST(LoaderFaultTest, ABadSampleFailsTheRunAndIsNamed) {
+  const Ledger ledger(50);
+  damage(ledger, 17, 100);
+  LoaderOptions options = ledger.options();
+  options.shuffle = false;
+  auto loader = Loader::open(options);
+  ASSERT_TRUE(loader.ok());
+  Seen seen;
+  ASSERT_TRUE(read_epoch(*loader, seen, 2)) << "batches before the bad sample arrive";
+  auto batch = loader->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Code::kBadSample);
+  EXPECT_NE(batch.error().message.find("s000017.bin"), std::string::npos) << batch.error().message;
+  EXPECT_FALSE(loader->next().ok()) << "the run is over";
+}
+
+TEST(LoaderFaultTest, ReplacementsAreTheSameForEveryRankAndThreadCount) {
+  const Ledger ledger(120);
+  damage(ledger, 3, 100);
+  damage(ledger, 77, 0);
+  damage(ledger, 119, 513);
+  LoaderOptions options = ledger.options();
+  options.on_error = OnError::kReplace;
+  options.epochs = 2;
+  options.global_batch = 12;
+  options.last_batch = LastBatch::kRagged;
+  std::optional<Seen> expected;
+  for (std::uint32_t world : {1u, 2u, 3u}) {
+    options.world = world;
+    options.threads = world;
+    Seen seen;
+    std::uint64_t replaced = 0;
+    for (options.rank = 0; options.rank < world; ++options.rank) {
+      auto loader = Loader::open(options);
+      ASSERT_TRUE(loader.ok()) << loader.error().message;
+      ASSERT_TRUE(read_epoch(*loader, seen));
+      ASSERT_TRUE(read_epoch(*loader, seen));
+      const LoaderStats stats = loader->stats();
+      replaced += stats.quarantine.size();
+      for (const Quarantined& bad : stats.quarantine) {
+        EXPECT_TRUE(bad.id == 3 || bad.id == 77 || bad.id == 119) << bad.id << ": " << bad.reason;
+      }
+    }
+    EXPECT_GE(replaced, 6u);
+    EXPECT_EQ(seen.size(), 240u);
+    if (!expected) expected = seen;
+    EXPECT_EQ(seen, *expected) << "world " << world;
+  }
+}
+
+TEST(LoaderFaultTest, TheCapOnReplacementsEndsTheRun) {
+  const Ledger ledger(40);
+  for (std::uint64_t id = 0; id < 40; ++id) damage(ledger, id, 100);
+  LoaderOptions options = ledger.options();
+  options.on_error = OnError::kReplace;
+  options.limits.replacements = 25;
+  auto loader = Loader::open(options);
+  ASSERT_TRUE(loader.ok());
+  auto batch = loader->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_NE(batch.error().message.find("25 samples were replaced"), std::string::npos) << batch.error().message;
+}
+
+TEST(LoaderFaultTest, AFileThatChangedSinceIndexingIsDataChanged) {
+  const Ledger ledger(30);
+  ASSERT_TRUE(Loader::open(ledger.options()).ok());  // writes the index
+  LoaderOptions options = ledger.options();
+  options.on_error = OnError::kReplace;  // not a bad sample: never replaced
+  options.shuffle = false;
+  auto loader = Loader::open(options);
+  ASSERT_TRUE(loader.ok());
+  // In place, so that the folder's time stays as it was.
+  { std::ofstream(ledger.folder().path(Ledger::file(20)), std::ios::app) << "more"; }
+  auto again = Loader::open(options);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  for (int n = 0; n < 2; ++n) ASSERT_TRUE(again->next().ok());
+  auto batch = again->next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Code::kDataChanged) << batch.error().message;
+  EXPECT_NE(batch.error().message.find("s000020.bin"), std::string::npos);
+}
+
+TEST(LoaderFaultTest, AFileThatVanishedIsDataChanged) {
+  const Ledger ledger(1000);
+  LoaderOptions options = ledger.options();
+  options.shuffle = false;
+  auto loader = Loader::open(options);
+  ASSERT_TRUE(loader.ok());
+  std::filesystem::remove(ledger.folder().path(Ledger::file(999)));  // far beyond what is read ahead
+  Status last;
+  while (last.ok()) {
+    auto batch = loader->next();
+    if (!batch.ok()) {
+      last = batch.error();
+    } else {
+      ASSERT_TRUE(batch->has_value()) << "the epoch ended without the file";
+    }
+  }
+  EXPECT_EQ(last.error().code, Code::kDataChanged) << last.error().message;
+}
+
+// Changes the k-th raw read result, once or for good.
+class KthRead : public ReadFault {
+ public:
+  enum class Kind { kEio, kEioForGood, kShort, kEintr };
+  KthRead(int k, Kind kind) : left_(k), kind_(kind) {}
+
+  int apply(int result) override {
+    const int left = left_.fetch_sub(1);
+    if (left > 0 || (left < 0 && kind_ != Kind::kEioForGood)) return result;
+    if (kind_ == Kind::kShort) return result > 1 ? result / 2 : result;
+    return kind_ == Kind::kEintr ? -EINTR : -EIO;
+  }
+
+ private:
+  std::atomic<int> left_;
+  Kind kind_;
+};
+
+TEST(LoaderFaultTest, AFaultAtTheKthReadIsSurvivedOrNamed) {
+  const Ledger ledger(60);
+  const int step = std::getenv("FORELOAD_SOAK") != nullptr ? 1 : 10;
+  const Seen expected = reference(60, ledger.options(), 1);
+  for (const char* io : {"uring", "threads"}) {
+    for (const auto kind : {KthRead::Kind::kEio, KthRead::Kind::kShort, KthRead::Kind::kEintr}) {
+      for (int k = 0; k < 60; k += step) {
+        KthRead fault(k, kind);
+        LoaderOptions options = ledger.options();
+        options.io = io;
+        options.epochs = 1;
+        auto loader = open_with_seams(options, {.read_fault = &fault});
+        ASSERT_TRUE(loader.ok());
+        Seen seen;
+        ASSERT_TRUE(read_epoch(*loader, seen)) << io << ", k = " << k;
+        EXPECT_EQ(seen, expected);
+      }
+    }
+  }
+}
+
+TEST(LoaderFaultTest, StorageThatStaysBrokenIsATypedError) {
+  const Ledger ledger(60);
+  for (const char* io : {"uring", "threads"}) {
+    KthRead fault(30, KthRead::Kind::kEioForGood);
+    LoaderOptions options = ledger.options();
+    options.io = io;
+    options.on_error = OnError::kReplace;  // read errors are never replaced
+    auto loader = open_with_seams(options, {.read_fault = &fault});
+    ASSERT_TRUE(loader.ok());
+    Status status;
+    for (int n = 0; n < 8 && status.ok(); ++n) {
+      auto batch = loader->next();
+      if (!batch.ok()) status = batch.error();
+    }
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, Code::kIo) << status.error().message;
+    EXPECT_NE(status.error().message.find("attempt"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace foreload

@@ -1,0 +1,285 @@
+#include "foreload/loader.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "loader/ledger.h"
+
+namespace foreload {
+namespace {
+
+Loader open(LoaderOptions options) {
+  auto loader = Loader::open(std::move(options));
+  if (!loader.ok()) {
+    ADD_FAILURE() << loader.error().message;
+    std::abort();
+  }
+  return std::move(*loader);
+}
+
+Seen read_all(LoaderOptions options, Epoch epochs) {
+  options.epochs = epochs;
+  Loader loader = open(std::move(options));
+  Seen seen;
+  for (Epoch e = 0; e < epochs; ++e) EXPECT_TRUE(read_epoch(loader, seen));
+  return seen;
+}
+
+TEST(LoaderTest, EveryEpochDeliversTheScheduleExactly) {
+  const Ledger ledger(1003);
+  EXPECT_EQ(read_all(ledger.options(), 3), reference(1003, ledger.options(), 3));
+}
+
+TEST(LoaderTest, OrderAndBytesDoNotDependOnThreadsEngineOrCache) {
+  const Ledger ledger(300);
+  const Seen expected = reference(300, ledger.options(), 2);
+  for (unsigned threads : {1u, 2u, 3u, 8u}) {
+    for (const char* io : {"uring", "threads"}) {
+      for (bool cache : {true, false}) {
+        LoaderOptions options = ledger.options();
+        options.threads = threads;
+        options.io = io;
+        options.cache = cache;
+        EXPECT_EQ(read_all(options, 2), expected) << threads << " threads, " << io << ", cache " << cache;
+      }
+    }
+  }
+}
+
+TEST(LoaderTest, DirectReadsGiveTheSameSamples) {
+  const Ledger ledger(100);
+  LoaderOptions options = ledger.options();
+  options.direct_io = true;
+  EXPECT_EQ(read_all(options, 2), reference(100, ledger.options(), 2));
+}
+
+TEST(LoaderTest, LaterEpochsReadOnlyWhatIsNotCached) {
+  const Ledger ledger(2000);
+  LoaderOptions options = ledger.options(16);
+  options.threads = 1;
+  for (Bytes memory = 2_MiB; memory < 32_MiB; memory += 64_KiB) {  // until a part of the 1 MB of data fits
+    options.memory = memory;
+    auto loader = Loader::open(options);
+    if (!loader.ok()) continue;
+    const Bytes capacity = loader->stats().cache_capacity;
+    if (capacity < 200'000 || capacity > 900'000) continue;
+    Seen seen;
+    for (int e = 0; e < 3; ++e) ASSERT_TRUE(read_epoch(*loader, seen));
+    const LoaderStats stats = loader->stats();
+    EXPECT_EQ(stats.cached_bytes, capacity);
+    const Bytes homes = capacity / (Ledger::kLength + 16) * Ledger::kLength;
+    EXPECT_EQ(stats.epochs[0].source_bytes, 2000 * Ledger::kLength);
+    // A sample in transit at the end of one epoch and wanted at the beginning of the next is read once for both.
+    for (int e : {1, 2}) {
+      EXPECT_LE(stats.epochs[e].source_bytes, 2000 * Ledger::kLength - homes);
+      EXPECT_GE(stats.epochs[e].source_bytes, 2000 * Ledger::kLength - homes - 50 * Ledger::kLength);
+      EXPECT_EQ(stats.epochs[e].source_bytes + stats.epochs[e].memory_bytes, 2000 * Ledger::kLength);
+    }
+    return;
+  }
+  FAIL() << "no budget leaves room for a part of the dataset";
+}
+
+TEST(LoaderTest, ResumeContinuesExactlyWithOtherThreadsAndAnEmptyCache) {
+  const Ledger ledger(500);
+  const Seen expected = reference(500, ledger.options(), 3);
+  for (std::uint64_t stop : {0u, 1u, 17u, 62u, 63u, 64u, 100u}) {
+    State state;
+    Seen seen;
+    {
+      Loader first = open(ledger.options());
+      std::uint64_t left = stop;
+      while (left > first.batches_per_epoch()) {
+        ASSERT_TRUE(read_epoch(first, seen));
+        left -= first.batches_per_epoch();
+      }
+      ASSERT_TRUE(read_epoch(first, seen, left));
+      state = *state_from_json(state_to_json(first.position()));
+    }
+    LoaderOptions options = ledger.options();
+    options.threads = 3;
+    options.cache = false;
+    options.epochs = 3;
+    Loader second = open(options);
+    ASSERT_TRUE(second.seek(state).ok());
+    for (Epoch e = state.epoch; e < 3; ++e) ASSERT_TRUE(read_epoch(second, seen));
+    EXPECT_EQ(seen, expected) << "stopped after " << stop << " batches";
+  }
+}
+
+TEST(LoaderTest, WorldsTogetherDeliverTheSameGlobalOrder) {
+  const Ledger ledger(101);
+  for (std::uint32_t world : {1u, 2u, 3u, 7u}) {
+    LoaderOptions options = ledger.options();
+    options.global_batch = 14;
+    options.world = world;
+    Seen seen;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      options.rank = rank;
+      seen.merge(read_all(options, 2));
+    }
+    EXPECT_EQ(seen, reference(101, options, 2)) << "world " << world;
+  }
+}
+
+TEST(LoaderTest, AStateSavedByOneWorldIsContinuedByAnother) {
+  const Ledger ledger(200);
+  LoaderOptions options = ledger.options();
+  options.global_batch = 12;
+  options.last_batch = LastBatch::kRagged;
+  options.world = 3;
+  Seen seen;
+  State state;
+  for (options.rank = 0; options.rank < 3; ++options.rank) {
+    Loader loader = open(options);
+    ASSERT_TRUE(read_epoch(loader, seen, 5));
+    state = loader.position();
+  }
+  options.world = 2;
+  options.epochs = 1;
+  for (options.rank = 0; options.rank < 2; ++options.rank) {
+    Loader loader = open(options);
+    ASSERT_TRUE(loader.seek(state).ok());
+    ASSERT_TRUE(read_epoch(loader, seen));
+  }
+  EXPECT_EQ(seen, reference(200, options, 1));
+}
+
+TEST(LoaderTest, AForeignStateIsRefusedAndNamesBothValues) {
+  const Ledger ledger(64);
+  Loader loader = open(ledger.options());
+  State state = loader.position();
+  state.seed = 8;
+  const Status other_seed = loader.seek(state);
+  ASSERT_FALSE(other_seed.ok());
+  EXPECT_EQ(other_seed.error().code, Code::kMismatch);
+  EXPECT_NE(other_seed.error().message.find("seed is 8, here it is 7"), std::string::npos)
+      << other_seed.error().message;
+  state = loader.position();
+  state.position = 3;
+  EXPECT_FALSE(loader.seek(state).ok());
+  LoaderOptions options = ledger.options(16);
+  Loader other_batch = open(options);
+  EXPECT_FALSE(other_batch.seek(loader.position()).ok());
+  Seen seen;
+  EXPECT_TRUE(read_epoch(loader, seen)) << "a refused state changes nothing";
+  EXPECT_EQ(seen.size(), 64u);
+}
+
+TEST(LoaderTest, BatchesOutliveTheLoader) {
+  const Ledger ledger(32);
+  std::optional<Batch> kept;
+  {
+    Loader loader = open(ledger.options());
+    kept = std::move(*loader.next());
+  }
+  ASSERT_TRUE(kept);
+  for (std::size_t i = 0; i < kept->size(); ++i) {
+    EXPECT_EQ(Ledger::read(kept->data().subspan(i * Ledger::kLength, Ledger::kLength)), kept->ids()[i]);
+  }
+}
+
+TEST(LoaderTest, HoldingOneBatchDoesNotStopTheOthers) {
+  const Ledger ledger(400);
+  Loader loader = open(ledger.options());
+  const Batch kept = std::move(**loader.next());
+  const SampleId first = kept.ids()[0];
+  Seen seen;
+  ASSERT_TRUE(read_epoch(loader, seen));
+  EXPECT_EQ(seen.size(), 392u);
+  EXPECT_EQ(Ledger::read(kept.data().first(Ledger::kLength)), first);
+}
+
+TEST(LoaderTest, HoldingAllBatchesIsAnErrorAndNotAHang) {
+  const Ledger ledger(400);
+  Loader loader = open(ledger.options());
+  std::vector<Batch> held;
+  for (;;) {
+    auto batch = loader.next();
+    if (!batch.ok()) {
+      EXPECT_EQ(batch.error().code, Code::kInvalid);
+      EXPECT_NE(batch.error().message.find("release"), std::string::npos);
+      break;
+    }
+    held.push_back(std::move(**batch));
+    ASSERT_LE(held.size(), 64u);
+  }
+  held.clear();
+  EXPECT_TRUE(loader.next().ok()) << "and is over when they are released";
+}
+
+TEST(LoaderTest, ClosesFromAnyState) {
+  const Ledger ledger(200);
+  for (int round = 0; round < 30; ++round) {
+    LoaderOptions options = ledger.options();
+    options.threads = 1 + round % 3;
+    options.storage = round % 2 == 0 ? "" : "1MB/s,50ms";
+    Loader loader = open(options);
+    for (int n = 0; n < round % 5; ++n) ASSERT_TRUE(loader.next().ok());
+    if (round % 7 == 0) {
+      ASSERT_TRUE(loader.seek_epoch(3).ok());
+    }
+  }
+}
+
+TEST(LoaderTest, AForkedChildGetsAnErrorInsteadOfAHang) {
+  const Ledger ledger(64);
+  Loader loader = open(ledger.options());
+  ASSERT_TRUE(loader.next().ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    auto batch = loader.next();
+    const bool refused = !batch.ok() && batch.error().code == Code::kCancelled;
+    { const Loader gone = std::move(loader); }
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_TRUE(loader.next().ok()) << "the parent goes on";
+}
+
+TEST(LoaderTest, ContradictionsAreRefusedInWords) {
+  const Ledger ledger(10);
+  const auto message = [](LoaderOptions options) {
+    auto loader = Loader::open(std::move(options));
+    return loader.ok() ? std::string("accepted") : loader.error().message;
+  };
+  EXPECT_NE(message(ledger.options(11)).find("larger than the dataset"), std::string::npos);
+  LoaderOptions options = ledger.options(1);
+  options.world = 11;
+  EXPECT_NE(message(options).find("world of 11"), std::string::npos);
+  options = ledger.options();
+  options.rank = 1;
+  EXPECT_NE(message(options).find("rank 1"), std::string::npos);
+  options = ledger.options();
+  options.memory = 100'000;
+  EXPECT_NE(message(options).find("at least"), std::string::npos);
+  options = ledger.options();
+  options.dataset = {"/no/such/folder"};
+  EXPECT_NE(message(options).find("/no/such/folder"), std::string::npos);
+  options = ledger.options();
+  options.chain = {{.name = "sharpen"}};
+  EXPECT_NE(message(options).find("sharpen"), std::string::npos);
+}
+
+TEST(LoaderTest, MoreRanksThanSamplesWorkWhenRaggedIsAskedFor) {
+  const Ledger ledger(3);
+  LoaderOptions options = ledger.options(2);
+  options.world = 5;
+  options.last_batch = LastBatch::kRagged;
+  Seen seen;
+  for (options.rank = 0; options.rank < 5; ++options.rank) {
+    Loader loader = open(options);
+    EXPECT_EQ(loader.batches_per_epoch(), 1u);
+    ASSERT_TRUE(read_epoch(loader, seen));
+  }
+  EXPECT_EQ(seen, reference(3, options, 1));
+}
+
+}  // namespace
+}  // namespace foreload

@@ -1,0 +1,15 @@
+// Where tests reach into a loader that is otherwise opened as users do.
+#pragma once
+
+#include "base/read_engine.h"
+#include "foreload/loader.h"
+
+namespace foreload {
+
+struct Seams {
+  ReadFault* read_fault = nullptr;  // sees every raw read result; must outlive the loader
+};
+
+Result<Loader> open_with_seams(LoaderOptions options, const Seams& seams);
+
+}  // namespace foreload

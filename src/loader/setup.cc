@@ -1,0 +1,176 @@
+#include "loader/setup.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "pipeline/ring.h"
+#include "source/describe.h"
+#include "tier/arena.h"
+#include "tier/dimension_table.h"
+
+namespace foreload {
+namespace {
+
+constexpr Bytes kLongestPeek = 64_MiB;
+constexpr SampleId kMostPeeks = 16;
+constexpr unsigned kMostThreads = 256;
+constexpr unsigned kMostHeld = 32;
+
+Error invalid(std::string message) {
+  return {Code::kInvalid, std::move(message)};
+}
+
+Result<std::vector<std::byte>> read_sample(const Source& source, SampleId id) {
+  const Extent extent = source.locate(id);
+  auto file = open_below(extent.root, extent.path);
+  if (!file) return Error{file.error().code, fmt::format("{}: {}", describe_sample(source, id), file.error().message)};
+  std::vector<std::byte> bytes(std::min(extent.length, kLongestPeek));
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got =
+        ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return errno_error(fmt::format("cannot read {}", describe_sample(source, id)), got < 0 ? errno : EIO);
+    done += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+// The chain that suits the first samples; bad ones are passed over, because their turn comes later.
+Result<std::vector<Transform>> suitable_chain(const Source& source) {
+  for (SampleId id = 0; id < std::min(source.size(), kMostPeeks); ++id) {
+    if (source.length(id) == 0) continue;
+    FORELOAD_ASSIGN(const std::vector<std::byte> bytes, read_sample(source, id));
+    std::vector<Transform> chain = default_chain(bytes);
+    if (!chain.empty()) return chain;
+  }
+  return invalid(
+      fmt::format("the first samples of {} are neither images nor .npy arrays, so no transforms can be chosen "
+                  "for them; name them, for example array(u8, 3:32:32, headerless)",
+                  source.uri()));
+}
+
+}  // namespace
+
+Status check_options(const LoaderOptions& options) {
+  if (options.dataset.empty()) return invalid("no dataset was given: name a folder or tar files");
+  if (options.batch == 0 && options.global_batch == 0) return invalid("batch is 0: it must be at least 1");
+  if (options.batch > (1ull << 32) || options.global_batch > (1ull << 40)) {
+    return invalid(fmt::format("batch {} is out of range", std::max(options.batch, options.global_batch)));
+  }
+  if (options.world == 0) return invalid("world is 0: it must be at least 1");
+  if (options.rank >= options.world) {
+    return invalid(fmt::format("rank {} does not exist in a world of {}: ranks are 0 … {}", options.rank, options.world,
+                               options.world - 1));
+  }
+  if (options.threads > kMostThreads) {
+    return invalid(fmt::format("threads {} is out of range: at most {}", options.threads, kMostThreads));
+  }
+  if (options.held_batches == 0 || options.held_batches > kMostHeld) {
+    return invalid(fmt::format("held_batches {} is out of range: 1 … {}", options.held_batches, kMostHeld));
+  }
+  if (!options.io.empty() && options.io != "uring" && options.io != "threads") {
+    return invalid(fmt::format("io \"{}\" is unknown: \"uring\", \"threads\" or nothing", options.io));
+  }
+  return {};
+}
+
+JobShape job_shape(const LoaderOptions& options, const Source& source) {
+  return {.samples = source.size(),
+          .global_batch = options.global_batch != 0 ? options.global_batch : options.batch * options.world,
+          .world = options.world,
+          .last_batch = options.last_batch};
+}
+
+Status check_against(const LoaderOptions& options, const Source& source) {
+  const JobShape shape = job_shape(options, source);
+  // Who asks for ragged or padded batches by name wants them also when they are all that there is.
+  const bool asked = options.last_batch == LastBatch::kRagged || options.last_batch == LastBatch::kPad;
+  if (asked || shape.global_batch <= source.size()) return {};
+  if (options.world > source.size()) {
+    return invalid(
+        fmt::format("a world of {} is larger than the dataset {}, which has {} sample(s); use at most {} ranks, or "
+                    "ask for the last batch \"ragged\" or \"pad\"",
+                    options.world, source.uri(), source.size(), source.size()));
+  }
+  return invalid(
+      fmt::format("a global batch of {} ({} per rank, {} rank(s)) is larger than the dataset {}, which has {} "
+                  "sample(s); use a smaller batch, or ask for the last batch \"ragged\" or \"pad\"",
+                  shape.global_batch, options.batch, options.world, source.uri(), source.size()));
+}
+
+Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) {
+  ChainOptions chain{
+      .transforms = options.chain, .dtype = options.dtype, .layout = options.layout, .limits = options.limits};
+  if (chain.transforms.empty()) {
+    FORELOAD_ASSIGN(chain.transforms, suitable_chain(source));
+  }
+  return Chain::compile(chain);
+}
+
+Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
+                              const SliceAssignment& assignment, unsigned threads) {
+  const std::uint64_t samples = source.size();
+  const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
+  const RingOptions slot{.slots = 1, .batch = assignment.max_share(), .sample_bytes = chain.output().bytes()};
+  SizedPlan sized;
+  sized.budget = options.memory != 0 ? options.memory : available_memory() / 2 / options.world;
+  const MemoryNeeds needs{
+      .budget = sized.budget,
+      .slot_bytes = Ring::region_bytes(slot),
+      .held_batches = options.held_batches,
+      .threads = threads,
+      .runner_bytes = chain.runner_bytes(),
+      .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8,
+      .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
+      .longest_footprint = Arena::footprint(longest),
+      .mean_footprint = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1)),
+      .direct = options.direct_io,
+      .cache = options.cache,
+      .substitutes = options.on_error == OnError::kReplace,
+  };
+  FORELOAD_ASSIGN(sized.memory, plan_memory(needs));
+  sized.longest_sample = std::min(longest, sized.memory.longest_footprint - (Arena::footprint(longest) - longest));
+  return sized;
+}
+
+Status check_state(const State& state, const State& here, const SliceAssignment& assignment) {
+  const auto differs = [](const char* what, const std::string& saved, const std::string& now, const char* advice) {
+    return Error{Code::kMismatch,
+                 fmt::format("the saved state does not belong to this loader: its {} is {}, here it is {}; {}", what,
+                             saved, now, advice)};
+  };
+  if (state.version != here.version) {
+    return differs("version", std::to_string(state.version), std::to_string(here.version),
+                   "use the Foreload that wrote it");
+  }
+  if (state.fingerprint != here.fingerprint) {
+    return differs("dataset fingerprint", hex16(state.fingerprint), hex16(here.fingerprint),
+                   "open the dataset it was saved with");
+  }
+  if (state.seed != here.seed) {
+    return differs("seed", std::to_string(state.seed), std::to_string(here.seed),
+                   "open the loader with the saved seed");
+  }
+  if (state.plan != here.plan) {
+    return differs(
+        "plan", hex16(state.plan), hex16(here.plan),
+        "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, set "
+        "global_batch");
+  }
+  const std::uint64_t batch = assignment.shape().global_batch;
+  if (state.position % batch != 0 && state.position < assignment.shape().samples) {
+    return differs("position", std::to_string(state.position), fmt::format("a multiple of {}", batch),
+                   "the state was damaged or made by hand");
+  }
+  return {};
+}
+
+}  // namespace foreload

@@ -1,0 +1,35 @@
+// The steps of Loader::open that check and derive, apart from the ones that start things.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "foreload/loader.h"
+#include "plan/assignment.h"
+#include "plan/memory_plan.h"
+#include "prep/chain.h"
+
+namespace foreload {
+
+// Options that can not work whatever the dataset is.
+Status check_options(const LoaderOptions& options);
+// Contradictions between options and dataset: batch or world larger than it.
+Status check_against(const LoaderOptions& options, const Source& source);
+
+JobShape job_shape(const LoaderOptions& options, const Source& source);
+// The options' chain, or what suits the dataset's first sample.
+Result<Chain> compile_chain(const LoaderOptions& options, const Source& source);
+
+struct SizedPlan {
+  MemoryPlan memory;
+  Bytes budget = 0;
+  Bytes longest_sample = 0;  // longer ones are bad samples
+};
+Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
+                              const SliceAssignment& assignment, unsigned threads);
+
+// Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
+Status check_state(const State& state, const State& here, const SliceAssignment& assignment);
+
+}  // namespace foreload

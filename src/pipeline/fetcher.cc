@@ -1,0 +1,235 @@
+// One turn of the thread: give free slots to the next batches, ask for substitutes, ask for what comes next until
+// the pacer, transit or the look-ahead says stop, then wait for arrivals or a wake-up.
+//
+// Samples are asked for strictly in the order of need. So whatever transit holds is needed before the sample
+// that waits for room, and will leave: nothing can starve, however large. A substitute is needed out of that
+// order; the urgent range is its room when transit is full of later samples.
+#include "pipeline/fetcher.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "source/describe.h"
+
+namespace foreload {
+
+Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {}
+
+void Fetcher::run(std::uint64_t number) {
+  next_open_ = ask_number_ = number;
+  ask_index_ = 0;
+  while (!stopping_) {
+    const Time current = now();
+    open_slots(current);
+    ask_substitutes(current);
+    ask_ahead(current);
+    arrivals_.clear();
+    parts_.tiers.wait(arrivals_, kNever);
+    for (Arrival& arrival : arrivals_) arrive(arrival, now());
+  }
+  parts_.tiers.drain();
+  ahead_.clear();
+  waiters_.clear();
+}
+
+void Fetcher::stop() {
+  stopping_ = true;
+  parts_.tiers.wake();
+}
+
+void Fetcher::lease_dropped() {
+  if (starving_.exchange(false)) parts_.tiers.wake();
+}
+
+void Fetcher::substitute(RingItem item, unsigned attempt) {
+  {
+    MutexLock lock(mutex_);
+    substitutes_.push_back({.index = item.index, .attempt = attempt, .slot = item.slot});
+  }
+  parts_.tiers.wake();
+}
+
+Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
+  const std::uint64_t first = ahead_.empty() ? number : ahead_.front().plan.number;
+  while (first + ahead_.size() <= number) {
+    Ahead next{.plan = parts_.stream.batch(first + ahead_.size())};
+    next.works.resize(next.plan.count);
+    next.arrived.resize(next.plan.count);
+    ahead_.push_back(std::move(next));
+  }
+  return ahead_[number - first];
+}
+
+void Fetcher::open_slots(Time now) {
+  while (parts_.stream.has(next_open_)) {
+    Ahead& batch = ahead(next_open_);
+    batch.slot = parts_.ring.open(batch.plan);
+    if (!batch.slot) return;
+    record(EventKind::kSlotOpened, batch.plan, 0, batch.plan.step, *batch.slot, batch.plan.count);
+    parts_.ring.add_bytes(*batch.slot, batch.memory_bytes, batch.source_bytes);
+    for (std::uint32_t i = 0; i < batch.plan.count; ++i) {
+      if (batch.arrived[i]) deliver({*batch.slot, i}, std::move(batch.works[i]), now);
+    }
+    ++next_open_;
+  }
+}
+
+void Fetcher::ask_ahead(Time now) {
+  while (!stopping_ && parts_.stream.has(ask_number_) && ask_number_ < next_open_ + pacer_.lookahead_batches()) {
+    if (ask_index_ < ahead(ask_number_).plan.count) {
+      if (!ask_next(now)) return;
+      ++ask_index_;
+      continue;
+    }
+    ++ask_number_;
+    ask_index_ = 0;
+    // What is behind both cursors lives on in ring and waiters.
+    while (!ahead_.empty() && ahead_.front().plan.number < std::min(ask_number_, next_open_) &&
+           ahead_.front().delivered == ahead_.front().plan.count) {
+      ahead_.pop_front();
+    }
+  }
+}
+
+bool Fetcher::ask_next(Time now) {
+  const BatchPlan plan = ahead(ask_number_).plan;
+  const SampleId id = parts_.stream.sample(plan, ask_index_);
+  const Waiter waiter{.number = ask_number_, .index = static_cast<std::uint32_t>(ask_index_)};
+  if (auto error = refuse(id)) {
+    settle(waiter, {.id = id, .error = std::move(error)}, now);
+    return true;
+  }
+  const Bytes length = parts_.source.length(id);
+  Answer answer = request(id, false, now);
+  switch (answer.kind) {
+    case Ask::kHit:
+      record(EventKind::kHit, plan, waiter.index, id, length);
+      account(waiter, length, 0);
+      settle(waiter, {.id = id, .lease = std::move(answer.lease)}, now);
+      return true;
+    case Ask::kStarted:
+      record(EventKind::kReadStarted, plan, waiter.index, id, length, parts_.tiers.in_flight());
+      account(waiter, 0, length);
+      waiters_[id].push_back(waiter);
+      return true;
+    case Ask::kJoined:
+      account(waiter, length, 0);
+      waiters_[id].push_back(waiter);
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Asks the tiers; when transit is full, once more after announcing it, so that a lease dropped in between is not
+// missed.
+Answer Fetcher::request(SampleId id, bool urgent, Time now) {
+  const Request wanted{.id = id, .may_read = urgent || pacer_.may_start(parts_.tiers.in_flight()), .urgent = urgent};
+  Answer answer = parts_.tiers.request(wanted, now);
+  if (answer.kind != Ask::kNoRoom) return answer;
+  starving_ = true;
+  return parts_.tiers.request(wanted, now);
+}
+
+// Why a sample can not be asked for at all.
+std::optional<Error> Fetcher::refuse(SampleId id) const {
+  const Bytes length = parts_.source.length(id);
+  if (length == 0) return Error{Code::kBadSample, "the sample is empty"};
+  if (length <= parts_.longest_sample) return std::nullopt;
+  return Error{Code::kBadSample, fmt::format("the sample has {}, and {} is the most that fits the memory budget and "
+                                             "limits; raise them or remove the sample",
+                                             format_bytes(length), format_bytes(parts_.longest_sample))};
+}
+
+void Fetcher::ask_substitutes(Time now) {
+  {
+    MutexLock lock(mutex_);
+    pending_substitutes_.insert(pending_substitutes_.end(), substitutes_.begin(), substitutes_.end());
+    substitutes_.clear();
+  }
+  std::erase_if(pending_substitutes_, [&](const Waiter& waiter) { return ask_substitute(waiter, now); });
+}
+
+bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
+  const BatchPlan plan = parts_.ring.plan_of(*waiter.slot);
+  const SampleId id = parts_.stream.schedule().substitute(plan.epoch, plan.first + waiter.index, waiter.attempt);
+  if (auto error = refuse(id)) {
+    settle(waiter, {.id = id, .attempt = waiter.attempt, .error = std::move(error)}, now);
+    return true;
+  }
+  const Bytes length = parts_.source.length(id);
+  Answer answer = request(id, true, now);
+  if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
+  account(waiter, answer.kind == Ask::kStarted ? 0 : length, answer.kind == Ask::kStarted ? length : 0);
+  if (answer.kind == Ask::kHit) {
+    settle(waiter, {.id = id, .attempt = waiter.attempt, .lease = std::move(answer.lease)}, now);
+  } else {
+    waiters_[id].push_back(waiter);
+  }
+  return true;
+}
+
+void Fetcher::arrive(const Arrival& arrival, Time now) {
+  auto waiting = waiters_.extract(arrival.id);
+  if (pacer_.on_read_done(now, arrival.length, parts_.tiers.in_flight()) && parts_.record != nullptr) {
+    parts_.record->append({.time = now,
+                           .kind = EventKind::kDepth,
+                           .a = pacer_.depth(),
+                           .b = static_cast<std::uint64_t>(pacer_.bytes_per_second())});
+  }
+  if (parts_.record != nullptr) {
+    parts_.record->append({.time = now,
+                           .kind = EventKind::kReadDone,
+                           .a = arrival.id,
+                           .b = arrival.length,
+                           .c = static_cast<std::uint64_t>(arrival.took.count())});
+  }
+  if (waiting.empty()) return;
+  for (const Waiter& waiter : waiting.mapped()) {
+    Work work{.id = arrival.id, .attempt = waiter.attempt};
+    if (arrival.status.ok()) {
+      work.lease = parts_.tiers.share(arrival.lease);
+    } else {
+      work.error = arrival.status.error();
+    }
+    settle(waiter, std::move(work), now);
+  }
+}
+
+void Fetcher::account(const Waiter& waiter, Bytes memory, Bytes source) {
+  if (waiter.slot) return parts_.ring.add_bytes(*waiter.slot, memory, source);
+  Ahead& batch = ahead(waiter.number);
+  if (batch.slot) return parts_.ring.add_bytes(*batch.slot, memory, source);
+  batch.memory_bytes += memory;
+  batch.source_bytes += source;
+}
+
+// Bytes, or the reason why there are none, have come for one sample of one batch.
+void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
+  if (waiter.slot) return deliver({*waiter.slot, waiter.index}, std::move(work), now);
+  Ahead& batch = ahead(waiter.number);
+  ++batch.delivered;
+  if (batch.slot) return deliver({*batch.slot, waiter.index}, std::move(work), now);
+  batch.arrived[waiter.index] = true;
+  batch.works[waiter.index] = std::move(work);
+}
+
+void Fetcher::deliver(RingItem item, Work work, Time now) {
+  parts_.works.at(item) = std::move(work);
+  parts_.ring.mark_ready(item, now);
+}
+
+void Fetcher::record(EventKind kind, const BatchPlan& plan, std::uint32_t index, std::uint64_t a, std::uint64_t b,
+                     std::uint64_t c) {
+  if (parts_.record == nullptr) return;
+  parts_.record->append({.time = now(),
+                         .kind = kind,
+                         .epoch = static_cast<std::uint32_t>(plan.epoch),
+                         .position = plan.first + index,
+                         .a = a,
+                         .b = b,
+                         .c = c});
+}
+
+}  // namespace foreload

@@ -1,0 +1,95 @@
+// Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
+// sample in the order of need, opens ring slots as they become free and marks samples ready when their bytes are
+// there. How far ahead and how many reads at once is the pacer's decision.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/event_record.h"
+#include "base/mutex.h"
+#include "pipeline/ring.h"
+#include "pipeline/work.h"
+#include "plan/stream.h"
+#include "policy/pacing.h"
+#include "tier/tier_stack.h"
+
+namespace foreload {
+
+struct FetcherParts {
+  const Stream& stream;
+  const Source& source;
+  TierStack& tiers;
+  Ring& ring;
+  WorkTable& works;
+  Bytes longest_sample;  // longer ones are bad samples
+  EventRecord* record;   // may be null
+};
+
+class Fetcher {
+ public:
+  Fetcher(const FetcherParts& parts, const PacerOptions& pacing);
+
+  // The thread's body: fetches from batch `number` on until stop(), then waits for its reads.
+  void run(std::uint64_t number);
+  void stop();  // any thread
+
+  // From workers and consumer. Any thread.
+  void slot_freed() { parts_.tiers.wake(); }
+  void lease_dropped();
+  // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
+  void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);
+
+ private:
+  // A batch on its way: bytes may arrive before a slot is free for it.
+  struct Ahead {
+    BatchPlan plan;
+    std::optional<std::uint32_t> slot;
+    std::uint64_t delivered = 0;
+    std::vector<Work> works;  // by index, until a slot is open
+    std::vector<bool> arrived;
+    Bytes memory_bytes = 0;
+    Bytes source_bytes = 0;
+  };
+  struct Waiter {
+    std::uint64_t number = 0;
+    std::uint32_t index = 0;
+    unsigned attempt = 0;
+    std::optional<std::uint32_t> slot;  // set for substitutes
+  };
+
+  void open_slots(Time now);
+  void ask_ahead(Time now);
+  bool ask_next(Time now);
+  void ask_substitutes(Time now);
+  bool ask_substitute(const Waiter& waiter, Time now);
+  Answer request(SampleId id, bool urgent, Time now);
+  std::optional<Error> refuse(SampleId id) const;
+  void arrive(const Arrival& arrival, Time now);
+  void settle(const Waiter& waiter, Work work, Time now);
+  void deliver(RingItem item, Work work, Time now);
+  Ahead& ahead(std::uint64_t number);
+  void account(const Waiter& waiter, Bytes memory, Bytes source);
+  void record(EventKind kind, const BatchPlan& plan, std::uint32_t index, std::uint64_t a, std::uint64_t b,
+              std::uint64_t c = 0);
+
+  FetcherParts parts_;
+  Pacer pacer_;
+  std::deque<Ahead> ahead_;       // consecutive numbers
+  std::uint64_t next_open_ = 0;   // the batch that gets the next free slot
+  std::uint64_t ask_number_ = 0;  // the sample that is asked for next
+  std::uint64_t ask_index_ = 0;
+  std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
+  std::vector<Arrival> arrivals_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> starving_{false};  // transit was full: wake me when a lease is dropped
+  Mutex mutex_;
+  std::vector<Waiter> substitutes_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<Waiter> pending_substitutes_;
+};
+
+}  // namespace foreload

@@ -1,0 +1,62 @@
+#include "pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace foreload {
+
+Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
+    : parts_(parts),
+      options_(options),
+      works_(parts.ring.slots(), options.batch),
+      scratch_(options.scratch, options.threads),
+      quarantine_(options.replacements) {}
+
+Pipeline::~Pipeline() {
+  stop();
+}
+
+void Pipeline::start(std::uint64_t number) {
+  FORELOAD_CHECK(threads_.empty(), "a pipeline is started once at a time");
+  const PacerOptions pacing{
+      .max_depth = parts_.tiers.max_depth(), .ring_slots = parts_.ring.slots(), .batch = options_.batch};
+  fetcher_ = std::make_unique<Fetcher>(FetcherParts{parts_.stream, parts_.source, parts_.tiers, parts_.ring, works_,
+                                                    options_.longest_sample, parts_.record},
+                                       pacing);
+  preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,
+                                                       .chain = parts_.chain,
+                                                       .ring = parts_.ring,
+                                                       .works = works_,
+                                                       .scratch = scratch_,
+                                                       .quarantine = quarantine_,
+                                                       .fetcher = *fetcher_,
+                                                       .dimensions = parts_.dimensions,
+                                                       .seed = options_.seed,
+                                                       .on_error = options_.on_error,
+                                                       .record = parts_.record});
+  scratch_.restart();
+  threads_.reserve(options_.threads + 1);
+  threads_.emplace_back("fl-fetch", [this, number] { fetcher_->run(number); });
+  for (unsigned i = 0; i < options_.threads; ++i) {
+    threads_.emplace_back(fmt::format("fl-prep-{}", i),
+                          [this, i] { preparer_->run(static_cast<std::uint16_t>(i + 1)); });
+  }
+}
+
+void Pipeline::stop() {
+  if (threads_.empty()) return;
+  parts_.ring.stop();
+  scratch_.stop();
+  fetcher_->stop();
+  threads_.clear();
+  works_.clear();
+  parts_.ring.reset();
+}
+
+void Pipeline::abandon() {
+  for (Thread& thread : threads_) thread.abandon();
+  threads_.clear();
+}
+
+}  // namespace foreload

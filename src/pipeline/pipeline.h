@@ -1,0 +1,60 @@
+// Pipeline: starts and stops the fetcher and the workers over a ring and a tier stack. Decides nothing.
+// start() and stop() belong to one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/thread.h"
+#include "pipeline/fetcher.h"
+#include "pipeline/preparer.h"
+#include "pipeline/scratch_pool.h"
+#include "pipeline/work.h"
+
+namespace foreload {
+
+struct PipelineParts {
+  const Stream& stream;
+  const Source& source;
+  TierStack& tiers;
+  Ring& ring;
+  const Chain& chain;
+  DimensionTable& dimensions;
+  EventRecord* record;  // may be null
+};
+
+struct PipelineOptions {
+  std::uint64_t seed = 0;
+  OnError on_error = OnError::kFail;
+  std::uint64_t replacements = 0;
+  Bytes longest_sample = 0;
+  Bytes scratch = 0;
+  unsigned threads = 1;
+  std::uint64_t batch = 1;  // samples per ring slot at most
+};
+
+class Pipeline {
+ public:
+  Pipeline(const PipelineParts& parts, const PipelineOptions& options);
+  ~Pipeline();  // stops
+
+  void start(std::uint64_t number);  // REQUIRES: stopped
+  void stop();                       // ends all threads; what was prepared ahead is dropped
+  // Forgets the threads: for a forked child, where they do not exist.
+  void abandon();
+
+  void slot_freed() { fetcher_->slot_freed(); }  // any thread, while started
+  std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
+
+ private:
+  PipelineParts parts_;
+  PipelineOptions options_;
+  WorkTable works_;
+  ScratchPool scratch_;
+  Quarantine quarantine_;
+  std::unique_ptr<Fetcher> fetcher_;
+  std::unique_ptr<Preparer> preparer_;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace foreload

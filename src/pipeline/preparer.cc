@@ -1,0 +1,98 @@
+#include "pipeline/preparer.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "source/describe.h"
+
+namespace foreload {
+
+void Preparer::run(std::uint16_t worker) {
+  ChainRunner runner(parts_.chain);
+  for (;;) {
+    const std::uint32_t seen = parts_.ring.work_signal();
+    if (parts_.ring.stopped()) return;
+    if (const auto item = parts_.ring.claim()) {
+      prepare(runner, *item, worker);
+    } else if (!parts_.ring.wait_for_work(seen)) {
+      return;
+    }
+  }
+}
+
+void Preparer::prepare(ChainRunner& runner, RingItem item, std::uint16_t worker) {
+  Work work = std::move(parts_.works.at(item));
+  const Time started = now();
+  record(EventKind::kPrepStarted, item, worker, work.id, work.lease.bytes().size());
+  const Status status = work.error ? Status(*work.error) : transform(runner, work, item);
+  work.lease = Lease();
+  parts_.fetcher.lease_dropped();
+  const Duration busy = now() - started;
+  record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
+  if (status.ok()) {
+    parts_.ring.finish(item, work.id, parts_.source.label(work.id), busy);
+  } else {
+    reject(item, work, status.error());
+  }
+}
+
+Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item) {
+  const BatchPlan plan = parts_.ring.plan_of(item.slot);
+  const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key));
+  parts_.dimensions.note(work.id, runner.dimensions());
+  ScratchPool& scratch = parts_.scratch;
+  if (needed <= scratch.own_share()) return runner.finish(parts_.ring.tensor(item));
+  if (needed > scratch.largest()) {
+    return Error{
+        Code::kBadSample,
+        fmt::format("preparing it needs {} of memory, and the budget leaves {} for one sample; raise the memory "
+                    "budget or remove the sample",
+                    format_bytes(needed), format_bytes(scratch.largest()))};
+  }
+  const Bytes extra = needed - scratch.own_share();
+  if (!scratch.take(extra)) return Error{Code::kCancelled, "the loader is closing"};
+  const Status status = runner.finish(parts_.ring.tensor(item));
+  runner.trim(scratch.own_share());
+  scratch.give(extra);
+  return status;
+}
+
+// A bad sample ends the run or is replaced; bytes that could not be read always end it.
+void Preparer::reject(RingItem item, const Work& work, const Error& error) {
+  if (error.code != Code::kBadSample) return parts_.ring.fail(item, error);
+  const Error named{error.code, fmt::format("{}: {}", describe_sample(parts_.source, work.id), error.message)};
+  if (parts_.on_error == OnError::kFail) return parts_.ring.fail(item, named);
+  const BatchPlan plan = parts_.ring.plan_of(item.slot);
+  const Position position = plan.first + item.index;
+  if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
+    return parts_.ring.fail(
+        item, {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",
+                                       parts_.quarantine.cap(), named.message)});
+  }
+  if (parts_.record != nullptr) {
+    parts_.record->append({.time = now(),
+                           .kind = EventKind::kReplaced,
+                           .epoch = static_cast<std::uint32_t>(plan.epoch),
+                           .position = position,
+                           .a = work.id,
+                           .c = work.attempt + 1});
+  }
+  parts_.ring.give_back(item);
+  parts_.fetcher.substitute(item, work.attempt + 1);
+}
+
+void Preparer::record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b) {
+  if (parts_.record == nullptr) return;
+  const BatchPlan plan = parts_.ring.plan_of(item.slot);
+  parts_.record->append({.time = now(),
+                         .kind = kind,
+                         .thread = worker,
+                         .epoch = static_cast<std::uint32_t>(plan.epoch),
+                         .position = plan.first + item.index,
+                         .a = a,
+                         .b = b});
+}
+
+}  // namespace foreload

@@ -1,0 +1,50 @@
+// Preparer: the worker threads. Each claims the ready sample that is needed soonest, runs the chain straight into its
+// place in the batch, and drops its bytes. Workers sleep while there is nothing to do.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/event_record.h"
+#include "foreload/loader.h"
+#include "pipeline/fetcher.h"
+#include "pipeline/ring.h"
+#include "pipeline/scratch_pool.h"
+#include "pipeline/work.h"
+#include "prep/chain.h"
+#include "tier/dimension_table.h"
+
+namespace foreload {
+
+struct PreparerParts {
+  const Source& source;
+  const Chain& chain;
+  Ring& ring;
+  WorkTable& works;
+  ScratchPool& scratch;
+  Quarantine& quarantine;
+  Fetcher& fetcher;
+  DimensionTable& dimensions;
+  std::uint64_t seed;
+  OnError on_error;
+  EventRecord* record;  // may be null
+};
+
+class Preparer {
+ public:
+  explicit Preparer(const PreparerParts& parts) : parts_(parts) {}
+
+  // A worker thread's body; returns when the ring is stopped.
+  void run(std::uint16_t worker);
+
+ private:
+  void prepare(ChainRunner& runner, RingItem item, std::uint16_t worker);
+  Status transform(ChainRunner& runner, const Work& work, RingItem item);
+  void reject(RingItem item, const Work& work, const Error& error);
+  void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
+
+  PreparerParts parts_;
+};
+
+}  // namespace foreload

@@ -1,0 +1,114 @@
+// Ring: the batch slots of one stream, in one region without pointers. A slot goes free → open → published →
+// leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed → done. Fetcher, workers
+// and consumer meet only here. Batches are published in whatever order they finish and leased in order of number.
+// All methods: any thread; only the wait_* ones block, and stop() ends them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/claim_word.h"
+#include "base/mutex.h"
+#include "base/region.h"
+#include "foreload/batch.h"
+#include "foreload/result.h"
+#include "foreload/types.h"
+#include "plan/stream.h"
+
+namespace foreload {
+
+struct RingOptions {
+  unsigned slots = 2;
+  std::uint64_t batch = 1;  // samples per slot at most
+  Bytes sample_bytes = 0;   // of one prepared sample
+};
+
+// One sample to prepare: exclusive to whoever claimed it.
+struct RingItem {
+  std::uint32_t slot = 0;
+  std::uint32_t index = 0;
+};
+
+// What a batch cost; read when it is leased.
+struct BatchCost {
+  Bytes memory_bytes = 0;
+  Bytes source_bytes = 0;
+  Duration prep_busy{};
+  std::uint64_t replaced = 0;
+};
+
+class Ring {
+ public:
+  static Bytes region_bytes(const RingOptions& options);
+  static Result<std::shared_ptr<Ring>> create(const RingOptions& options);
+
+  unsigned slots() const { return options_.slots; }
+
+  // Feeding. -----------------------------------------------------------------------------------
+  // Takes a free slot for the batch, all samples waiting; nothing when no slot is free.
+  std::optional<std::uint32_t> open(const BatchPlan& plan);
+  void add_bytes(std::uint32_t slot, Bytes from_memory, Bytes from_source);
+  // The sample's bytes are there. REQUIRES: it is waiting.
+  void mark_ready(RingItem item, Time now);
+
+  // Preparing. ---------------------------------------------------------------------------------
+  // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
+  std::optional<RingItem> claim();
+  // Blocks until there may be something to claim. False: stopped.
+  bool wait_for_work(std::uint32_t seen);
+  std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
+  BatchPlan plan_of(std::uint32_t slot) const;
+  std::span<std::byte> tensor(RingItem item) const;
+  // REQUIRES for these: claimed by the caller.
+  void finish(RingItem item, SampleId id, std::int64_t label, Duration busy);
+  void fail(RingItem item, const Error& error);  // the batch will be delivered as this error
+  void give_back(RingItem item);                 // its bytes are bad: waiting again, for a substitute's
+
+  // Consuming. ---------------------------------------------------------------------------------
+  // The slot of the batch if it is published; it is leased by that.
+  std::optional<std::uint32_t> take(std::uint64_t number);
+  bool wait_for_batch(std::uint32_t seen);
+  std::uint32_t published_signal() const;
+  void nudge_consumer();  // ends the running wait_for_batch; also from a signal handler
+  // When the last bytes of the batch arrived; nothing while some are missing or it is not open.
+  std::optional<Time> bytes_complete(std::uint64_t number) const;
+  std::optional<Error> error_of(std::uint32_t slot) const;
+  BatchCost cost_of(std::uint32_t slot) const;
+  unsigned leased() const;
+  void release(std::uint32_t slot);
+
+  std::span<const std::byte> data(std::uint32_t slot) const;
+  std::span<const std::int64_t> labels(std::uint32_t slot) const;
+  std::span<const SampleId> ids(std::uint32_t slot) const;
+  std::span<const Position> positions(std::uint32_t slot) const;
+
+  // Stopping. ----------------------------------------------------------------------------------
+  void stop();  // ends all waits
+  bool stopped() const;
+  void reset();  // frees all slots that are not leased, and may wait again. REQUIRES: no fetcher, no worker.
+
+ private:
+  struct Header;
+  struct Slot;
+  struct Offsets;
+
+  Ring(Region region, const RingOptions& options);
+  static Offsets offsets(const RingOptions& options);
+  Header& header() const;
+  Slot& slot(std::uint32_t index) const;
+  std::byte* column(std::uint32_t slot, std::size_t offset) const;
+  std::atomic<std::uint64_t>& item(RingItem item) const;
+  void done(RingItem item);
+  void publish(Slot& slot);
+  bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
+
+  Region region_;
+  RingOptions options_;
+  std::unique_ptr<const Offsets> offsets_;
+  mutable Mutex errors_;  // guards the error text of all slots
+};
+
+}  // namespace foreload

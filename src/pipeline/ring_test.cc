@@ -1,0 +1,176 @@
+#include "pipeline/ring.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace foreload {
+namespace {
+
+std::shared_ptr<Ring> make(unsigned slots, std::uint64_t batch, Bytes sample_bytes = 8) {
+  auto ring = Ring::create({.slots = slots, .batch = batch, .sample_bytes = sample_bytes});
+  EXPECT_TRUE(ring.ok());
+  return std::move(*ring);
+}
+
+BatchPlan plan(std::uint64_t number, std::uint64_t count) {
+  return {.number = number, .step = number, .first = number * count, .count = count};
+}
+
+void fill(Ring& ring, std::uint32_t slot, std::uint64_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) ring.mark_ready({slot, i}, Time{1});
+  while (const auto item = ring.claim()) ring.finish(*item, item->index, 7, Duration{1});
+}
+
+TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
+  auto ring = make(2, 3);
+  const auto slot = ring->open(plan(0, 3));
+  ASSERT_TRUE(slot);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_FALSE(ring->take(0));
+    ring->mark_ready({*slot, i}, Time{5});
+    const auto item = ring->claim();
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->index, i);
+    ring->finish(*item, 100 + i, 200 + i, Duration{10});
+  }
+  EXPECT_EQ(ring->take(0), slot);
+  EXPECT_EQ(ring->ids(*slot)[2], 102u);
+  EXPECT_EQ(ring->labels(*slot)[1], 201);
+  EXPECT_EQ(ring->positions(*slot)[2], 2u);
+  EXPECT_EQ(ring->cost_of(*slot).prep_busy, Duration{30});
+  EXPECT_FALSE(ring->take(0)) << "a batch is delivered once";
+}
+
+TEST(RingTest, BatchesAreTakenInOrderWhicheverFinishesFirst) {
+  auto ring = make(2, 1);
+  const auto first = ring->open(plan(0, 1));
+  const auto second = ring->open(plan(1, 1));
+  EXPECT_FALSE(ring->open(plan(2, 1))) << "both slots are in use";
+  fill(*ring, *second, 1);
+  EXPECT_FALSE(ring->take(0));
+  fill(*ring, *first, 1);
+  EXPECT_EQ(ring->take(0), first);
+  EXPECT_EQ(ring->take(1), second);
+}
+
+TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
+  auto ring = make(2, 2);
+  const auto later = ring->open(plan(5, 2));
+  const auto sooner = ring->open(plan(4, 2));
+  ring->mark_ready({*later, 0}, Time{1});
+  ring->mark_ready({*sooner, 1}, Time{1});
+  EXPECT_EQ(ring->claim()->slot, *sooner);
+  EXPECT_EQ(ring->claim()->slot, *later);
+  EXPECT_FALSE(ring->claim());
+}
+
+TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
+  auto ring = make(1, 2);
+  const auto slot = ring->open(plan(0, 2));
+  ring->mark_ready({*slot, 0}, Time{1});
+  ring->mark_ready({*slot, 1}, Time{1});
+  const auto a = ring->claim();
+  const auto b = ring->claim();
+  ring->fail(*b, {Code::kBadSample, "second"});
+  ring->fail(*a, {Code::kIo, "first"});
+  ASSERT_TRUE(ring->take(0));
+  const auto error = ring->error_of(*slot);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message, "first");
+  EXPECT_EQ(error->code, Code::kIo);
+}
+
+TEST(RingTest, ASampleGivenBackIsWaitingForBytesAgain) {
+  auto ring = make(1, 1);
+  const auto slot = ring->open(plan(0, 1));
+  ring->mark_ready({*slot, 0}, Time{1});
+  EXPECT_EQ(ring->bytes_complete(0), Time{1});
+  ring->give_back(*ring->claim());
+  EXPECT_FALSE(ring->claim());
+  EXPECT_FALSE(ring->bytes_complete(0));
+  fill(*ring, *slot, 1);
+  EXPECT_TRUE(ring->take(0));
+  EXPECT_EQ(ring->cost_of(*slot).replaced, 1u);
+}
+
+TEST(RingTest, AnEmptyBatchIsPublishedAtOnce) {
+  auto ring = make(1, 4);
+  ASSERT_TRUE(ring->open(plan(0, 0)));
+  EXPECT_TRUE(ring->take(0));
+}
+
+TEST(RingTest, StopEndsEveryWait) {
+  auto ring = make(1, 1);
+  const std::uint32_t work = ring->work_signal();
+  const std::uint32_t published = ring->published_signal();
+  std::jthread worker([&] { EXPECT_FALSE(ring->wait_for_work(work)); });
+  std::jthread consumer([&] { EXPECT_FALSE(ring->wait_for_batch(published)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ring->stop();
+}
+
+TEST(RingTest, ResetKeepsLeasedSlotsAndFreesTheOthers) {
+  auto ring = make(2, 1);
+  fill(*ring, *ring->open(plan(0, 1)), 1);
+  const auto leased = ring->take(0);
+  ASSERT_TRUE(ring->open(plan(1, 1)));
+  ring->stop();
+  ring->reset();
+  EXPECT_EQ(ring->leased(), 1u);
+  EXPECT_TRUE(ring->open(plan(7, 1)));
+  EXPECT_FALSE(ring->open(plan(8, 1)));
+  ring->release(*leased);
+  EXPECT_TRUE(ring->open(plan(8, 1)));
+}
+
+// Fetcher, workers and consumer at full speed: every sample is prepared once, every batch arrives whole and in order.
+TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
+  constexpr std::uint64_t kBatches = 2000;
+  constexpr std::uint64_t kBatch = 5;
+  auto ring = make(3, kBatch);
+  std::jthread fetcher([&] {
+    for (std::uint64_t n = 0; n < kBatches;) {
+      const auto slot = ring->open(plan(n, kBatch));
+      if (!slot) {
+        std::this_thread::yield();
+        continue;
+      }
+      for (std::uint32_t i = kBatch; i-- > 0;) ring->mark_ready({*slot, i}, Time{1});
+      ++n;
+    }
+  });
+  std::vector<std::jthread> workers;
+  for (int w = 0; w < 3; ++w) {
+    workers.emplace_back([&] {
+      for (;;) {
+        const std::uint32_t seen = ring->work_signal();
+        if (const auto item = ring->claim()) {
+          const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
+          std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
+          ring->finish(*item, value, 0, Duration{});
+        } else if (!ring->wait_for_work(seen)) {
+          return;
+        }
+      }
+    });
+  }
+  for (std::uint64_t n = 0; n < kBatches; ++n) {
+    std::optional<std::uint32_t> slot;
+    for (;;) {
+      const std::uint32_t seen = ring->published_signal();
+      if ((slot = ring->take(n))) break;
+      ASSERT_TRUE(ring->wait_for_batch(seen));
+    }
+    const auto* values = reinterpret_cast<const std::uint64_t*>(ring->data(*slot).data());
+    for (std::uint64_t i = 0; i < kBatch; ++i) ASSERT_EQ(values[i], n * kBatch + i);
+    ring->release(*slot);
+  }
+  ring->stop();
+}
+
+}  // namespace
+}  // namespace foreload

@@ -1,0 +1,36 @@
+#include "pipeline/scratch_pool.h"
+
+#include "base/check.h"
+
+namespace foreload {
+
+ScratchPool::ScratchPool(Bytes bytes, unsigned workers)
+    : own_share_(bytes / 2 / workers), shared_(bytes - own_share_ * workers), free_(shared_) {}
+
+bool ScratchPool::take(Bytes bytes) {
+  FORELOAD_CHECK(bytes <= shared_, "a sample that can never fit is refused before");
+  MutexLock lock(mutex_);
+  while (!stopped_ && free_ < bytes) changed_.wait(mutex_);
+  if (stopped_) return false;
+  free_ -= bytes;
+  return true;
+}
+
+void ScratchPool::give(Bytes bytes) {
+  MutexLock lock(mutex_);
+  free_ += bytes;
+  changed_.notify_all();
+}
+
+void ScratchPool::stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void ScratchPool::restart() {
+  MutexLock lock(mutex_);
+  stopped_ = false;
+}
+
+}  // namespace foreload

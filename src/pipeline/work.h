@@ -1,0 +1,54 @@
+// What the fetcher hands to the workers beside the ring: the bytes of every ready sample, or why there are none.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "foreload/loader.h"
+#include "pipeline/ring.h"
+#include "tier/arena.h"
+
+namespace foreload {
+
+struct Work {
+  SampleId id = 0;
+  unsigned attempt = 0;  // 0: the scheduled sample; k: its k-th substitute
+  Lease lease;
+  std::optional<Error> error;  // instead of bytes
+};
+
+// One Work per sample of every ring slot. An entry belongs to the fetcher until the sample is marked ready, then to the
+// worker that claims it, so no lock is needed.
+class WorkTable {
+ public:
+  WorkTable(unsigned slots, std::uint64_t batch) : batch_(batch), works_(slots * batch) {}
+
+  Work& at(RingItem item) { return works_[item.slot * batch_ + item.index]; }
+  void clear() {
+    for (Work& work : works_) work = Work{};
+  }
+
+ private:
+  std::uint64_t batch_;
+  std::vector<Work> works_;
+};
+
+// The samples that were replaced, and the cap on them. Any thread.
+class Quarantine {
+ public:
+  explicit Quarantine(std::uint64_t cap) : cap_(cap) {}
+
+  // False: the cap is reached.
+  bool add(Quarantined bad) FORELOAD_EXCLUDES(mutex_);
+  std::vector<Quarantined> list() const FORELOAD_EXCLUDES(mutex_);
+  std::uint64_t cap() const { return cap_; }
+
+ private:
+  std::uint64_t cap_;
+  mutable Mutex mutex_;
+  std::vector<Quarantined> list_ FORELOAD_GUARDED_BY(mutex_);  // at most cap_
+};
+
+}  // namespace foreload

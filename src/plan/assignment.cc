@@ -1,0 +1,101 @@
+// An epoch is P positions cut into global batches of B; every rank takes a slice of every one of them, so
+// the ranks' batch counts are equal by construction. Only P depends on the last-batch rule:
+//
+//   ragged  P = N                    the last global batch is shorter
+//   pad     P = ⌈N/W⌉·W              DistributedSampler: positions ≥ N repeat the epoch from its beginning
+//   drop    P = ⌊N/B⌋·B
+#include "plan/assignment.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace foreload {
+
+namespace {
+
+std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+// ⌊part · length / parts⌋ without the product that could overflow. REQUIRES: part ≤ parts.
+std::uint64_t cut(std::uint64_t length, std::uint64_t part, std::uint64_t parts) {
+  return length / parts * part + length % parts * part / parts;
+}
+
+LastBatch resolve(const JobShape& shape) {
+  if (shape.last_batch != LastBatch::kAuto) return shape.last_batch;
+  return shape.world == 1 ? LastBatch::kRagged : LastBatch::kPad;
+}
+
+std::uint64_t count_positions(const JobShape& shape) {
+  switch (resolve(shape)) {
+    case LastBatch::kPad:
+      return divide_up(shape.samples, shape.world) * shape.world;
+    case LastBatch::kDrop:
+      return shape.samples / shape.global_batch * shape.global_batch;
+    default:
+      return shape.samples;
+  }
+}
+
+// Part of a hash that is stored: names, so that the order of the enumerators may change.
+const char* rule_name(LastBatch rule) {
+  switch (rule) {
+    case LastBatch::kAuto:
+      return "auto";
+    case LastBatch::kRagged:
+      return "ragged";
+    case LastBatch::kPad:
+      return "pad";
+    case LastBatch::kDrop:
+      return "drop";
+  }
+  FORELOAD_CHECK(false, "every last-batch rule has a name");
+}
+
+}  // namespace
+
+SliceAssignment::SliceAssignment(const JobShape& shape) : shape_(shape) {
+  FORELOAD_CHECK(shape.global_batch > 0, "the options were checked: a global batch has samples");
+  FORELOAD_CHECK(shape.world > 0, "the options were checked: a job has ranks");
+  positions_ = count_positions(shape);
+  batches_ = divide_up(positions_, shape.global_batch);
+}
+
+std::uint64_t SliceAssignment::padded() const {
+  return positions_ > shape_.samples ? positions_ - shape_.samples : 0;
+}
+
+std::uint64_t SliceAssignment::batch_size(std::uint64_t step) const {
+  FORELOAD_CHECK(step < batches_, "steps of an epoch are 0 … batches_per_epoch()-1");
+  return std::min(shape_.global_batch, positions_ - step * shape_.global_batch);
+}
+
+std::uint64_t SliceAssignment::max_share() const {
+  return divide_up(std::min(shape_.global_batch, positions_), shape_.world);
+}
+
+Share SliceAssignment::share(std::uint64_t step, std::uint32_t rank) const {
+  FORELOAD_CHECK(rank < shape_.world, "ranks are 0 … world-1");
+  const std::uint64_t length = batch_size(step);
+  const std::uint64_t first = cut(length, rank, shape_.world);
+  const std::uint64_t end = cut(length, std::uint64_t{rank} + 1, shape_.world);
+  return {.first = step * shape_.global_batch + first, .count = end - first};
+}
+
+Position SliceAssignment::source_position(Position position) const {
+  FORELOAD_CHECK(position < positions_, "positions of an epoch are 0 … positions_per_epoch()-1");
+  return position < shape_.samples ? position : position % shape_.samples;
+}
+
+// The rule as asked, not as resolved for this world: a state saved at one world resumes at another.
+std::uint64_t plan_hash(bool shuffle, const JobShape& shape) {
+  Hasher hasher;
+  hasher.add("foreload plan 1").add(shuffle ? 1 : 0).add(rule_name(shape.last_batch));
+  hasher.add("exactly-once").add(shape.global_batch);
+  return hasher.value();
+}
+
+}  // namespace foreload

@@ -1,0 +1,75 @@
+// In order: two batch slots at least, scratch, the table; what is left becomes home and transit; more batch slots
+// are taken from a quarter of the budget at most, because a cached sample is worth more than a third look-ahead batch.
+#include "plan/memory_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace foreload {
+namespace {
+
+constexpr unsigned kFewestSlots = 2;
+constexpr unsigned kLookahead = 6;         // slots beside the held ones, when they are cheap
+constexpr Bytes kSmallestScratch = 2_MiB;  // per worker
+constexpr Bytes kLargestScratch = 96_MiB;  // per worker
+constexpr Bytes kSmallestTransit = 64_KiB;
+
+unsigned choose_slots(const MemoryNeeds& needs) {
+  const Bytes affordable = needs.budget / 4 / std::max<Bytes>(needs.slot_bytes, 1);
+  const Bytes wanted = needs.held_batches + kLookahead;
+  return static_cast<unsigned>(std::clamp<Bytes>(affordable, kFewestSlots, std::max<Bytes>(wanted, kFewestSlots)));
+}
+
+Error too_small(const MemoryNeeds& needs, Bytes scratch, Bytes transit) {
+  const Bytes batches = kFewestSlots * needs.slot_bytes;
+  const Bytes least = batches + scratch + needs.table_bytes + transit;
+  return {Code::kNoMemory,
+          fmt::format(
+              "the memory budget of {} is too small: {} batches need {}, {} prep thread(s) {}, the sample table {}, "
+              "bytes in transit {}: at least {} in all. Raise the memory budget, or lower the batch size or the "
+              "number of threads",
+              format_bytes(needs.budget), kFewestSlots, format_bytes(batches), needs.threads, format_bytes(scratch),
+              format_bytes(needs.table_bytes), format_bytes(transit), format_bytes(least))};
+}
+
+}  // namespace
+
+Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
+  MemoryPlan plan;
+  plan.slots = choose_slots(needs);
+  const Bytes least_scratch = needs.threads * (needs.runner_bytes + kSmallestScratch);
+  plan.scratch = std::clamp(needs.budget / 8, least_scratch, least_scratch + needs.threads * kLargestScratch);
+  Bytes fixed = plan.slots * needs.slot_bytes + plan.scratch + needs.table_bytes;
+  if (fixed + kSmallestTransit > needs.budget) {
+    plan.slots = kFewestSlots;
+    plan.scratch = least_scratch;
+    fixed = plan.slots * needs.slot_bytes + plan.scratch + needs.table_bytes;
+  }
+  if (fixed + kSmallestTransit > needs.budget) return too_small(needs, least_scratch, kSmallestTransit);
+  Bytes rest = needs.budget - fixed;
+
+  plan.read_depth = needs.read_depth;
+  if (needs.direct) {
+    plan.bounce = rest / 8;
+    const Bytes each = needs.longest_footprint + 8_KiB;
+    plan.read_depth = static_cast<unsigned>(std::clamp<Bytes>(plan.bounce / each, 1, needs.read_depth));
+    rest -= plan.bounce;
+  }
+  if (needs.cache && needs.all_footprint <= rest) {
+    plan.home = needs.all_footprint;
+    plan.longest_footprint = needs.longest_footprint;
+    return plan;
+  }
+  const Bytes ahead = 2 * needs.read_depth * needs.mean_footprint;
+  plan.transit = std::min(std::max({ahead, needs.longest_footprint, kSmallestTransit}), rest / 2);
+  plan.longest_footprint = std::min(needs.longest_footprint, plan.transit);
+  if (needs.substitutes) plan.urgent = std::min(plan.longest_footprint, rest - plan.transit);
+  if (needs.substitutes) plan.longest_footprint = std::min(plan.longest_footprint, plan.urgent);
+  plan.home = needs.cache ? rest - plan.transit - plan.urgent : 0;
+  return plan;
+}
+
+}  // namespace foreload

@@ -1,0 +1,56 @@
+// Stream: one learner's batches over all epochs, numbered from the beginning of epoch 0. Pure: any number can be
+// asked at any time, which is what makes seeking O(1).
+#pragma once
+
+#include "foreload/schedule.h"
+#include "foreload/types.h"
+#include "plan/assignment.h"
+
+namespace foreload {
+
+// One batch of one learner.
+struct BatchPlan {
+  std::uint64_t number = 0;  // in the stream, over all epochs
+  Epoch epoch = 0;
+  std::uint64_t step = 0;
+  Position first = 0;  // positions are consecutive
+  std::uint64_t count = 0;
+};
+
+struct StreamOptions {
+  std::uint32_t rank = 0;
+  Epoch epochs = 0;  // 0: without end
+};
+
+class Stream {
+ public:
+  // REQUIRES: the assignment has at least one batch per epoch.
+  Stream(const Schedule& schedule, const SliceAssignment& assignment, const StreamOptions& options)
+      : schedule_(schedule), assignment_(assignment), options_(options) {}
+
+  const Schedule& schedule() const { return schedule_; }
+  const SliceAssignment& assignment() const { return assignment_; }
+
+  std::uint64_t number_of(Epoch epoch, std::uint64_t step) const {
+    return epoch * assignment_.batches_per_epoch() + step;
+  }
+  bool has(std::uint64_t number) const {
+    return options_.epochs == 0 || number / assignment_.batches_per_epoch() < options_.epochs;
+  }
+  BatchPlan batch(std::uint64_t number) const {
+    const std::uint64_t per_epoch = assignment_.batches_per_epoch();
+    const std::uint64_t step = number % per_epoch;
+    const Share share = assignment_.share(step, options_.rank);
+    return {number, number / per_epoch, step, share.first, share.count};
+  }
+  SampleId sample(const BatchPlan& batch, std::uint64_t index) const {
+    return schedule_.sample_at(batch.epoch, assignment_.source_position(batch.first + index));
+  }
+
+ private:
+  Schedule schedule_;
+  SliceAssignment assignment_;
+  StreamOptions options_;
+};
+
+}  // namespace foreload

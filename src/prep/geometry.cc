@@ -1,0 +1,111 @@
+// A picture is always a view (cut, mirrored, padded) of the result of the last resize, or of the source.
+// Views compose into views, so any number of cuts and mirrorings between two resizes costs nothing.
+//
+//   source ─view─ resize ─view─ resize ─view─ tensor
+//     ◄─box──  ◄──in─out──  ◄──in─out──  ◄──valid──      settle() walks this way
+#include "prep/geometry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "prep/resize.h"
+
+namespace foreload {
+
+namespace {
+
+constexpr std::uint32_t kMaxSteps = 64;
+
+Run window(Run needed, const AxisView& view, std::uint32_t to) {
+  if (needed.size() == 0) return {};
+  const auto from = static_cast<std::uint32_t>(view.size);
+  if (from == to) return needed;
+  const Taps first = taps_of(from, to, static_cast<std::uint32_t>(needed.first));
+  const Taps last = taps_of(from, to, static_cast<std::uint32_t>(needed.end - 1));
+  return {first.first, std::int64_t{last.first} + last.count};
+}
+
+bool fits(const Dimensions& size) {
+  constexpr auto kMost = static_cast<std::uint32_t>(std::numeric_limits<std::int32_t>::max());
+  return size.width > 0 && size.height > 0 && size.width <= kMost && size.height <= kMost;
+}
+
+}  // namespace
+
+void AxisView::cut(std::int64_t offset, std::int64_t length) {
+  origin += mirrored ? -offset : offset;
+  size = length;
+  valid = {std::max<std::int64_t>(valid.first - offset, 0), std::min(valid.end - offset, length)};
+  if (valid.size() == 0) valid = {};
+}
+
+void AxisView::mirror() {
+  origin += mirrored ? 1 - size : size - 1;
+  mirrored = !mirrored;
+  valid = valid.size() == 0 ? Run{} : Run{size - valid.end, size - valid.first};
+}
+
+Run AxisView::visible(Run run) const {
+  const Run seen{std::max(run.first, valid.first), std::min(run.end, valid.end)};
+  return seen.size() == 0 ? Run{} : seen;
+}
+
+Run AxisView::in_parent(Run run) const {
+  const Run seen = visible(run);
+  if (seen.size() == 0) return {};
+  if (mirrored) return {origin - seen.end + 1, origin - seen.first + 1};
+  return {origin + seen.first, origin + seen.end};
+}
+
+void Geometry::begin(Dimensions source) {
+  steps_.clear();
+  view_ = {AxisView::whole(source.width), AxisView::whole(source.height)};
+}
+
+Dimensions Geometry::size() const {
+  return {static_cast<std::uint32_t>(view_.x.size), static_cast<std::uint32_t>(view_.y.size)};
+}
+
+Status Geometry::cut(std::int64_t left, std::int64_t top, Dimensions size) {
+  if (!fits(size)) return Error{Code::kBadSample, fmt::format("a cut of {}x{} pixels", size.width, size.height)};
+  view_.x.cut(left, size.width);
+  view_.y.cut(top, size.height);
+  return {};
+}
+
+Status Geometry::resize(Dimensions to) {
+  const Dimensions from = size();
+  if (from.width == to.width && from.height == to.height) return {};
+  if (!fits(to) || steps_.size() == kMaxSteps) {
+    return Error{Code::kBadSample, fmt::format("its {}x{} pixels would be resized to {}x{}", from.width, from.height,
+                                               to.width, to.height)};
+  }
+  steps_.push_back({view_, to, {}, {}, {}, {}});
+  view_ = {AxisView::whole(to.width), AxisView::whole(to.height)};
+  return {};
+}
+
+void Geometry::mirror() {
+  view_.x.mirror();
+}
+
+void Geometry::settle() {
+  Run x = view_.x.in_parent({0, view_.x.size});
+  Run y = view_.y.in_parent({0, view_.y.size});
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    if (x.size() == 0 || y.size() == 0) x = y = {};
+    step->out_x = x;
+    step->out_y = y;
+    step->in_x = window(x, step->view.x, step->to.width);
+    step->in_y = window(y, step->view.y, step->to.height);
+    x = step->view.x.in_parent(step->in_x);
+    y = step->view.y.in_parent(step->in_y);
+  }
+  if (x.size() == 0 || y.size() == 0) x = y = {};
+  source_box_ = {static_cast<std::uint32_t>(x.first), static_cast<std::uint32_t>(y.first),
+                 static_cast<std::uint32_t>(x.size()), static_cast<std::uint32_t>(y.size())};
+}
+
+}  // namespace foreload

@@ -1,0 +1,56 @@
+// ImageDecoder: turns an encoded picture into rows of RGB pixels, only of the box that is wanted. Colours
+// are those of Pillow's convert('RGB'). One decoder per format and runner, used again and again; not
+// thread-safe. No decoder prints, and none believes a header beyond the limits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "foreload/loader.h"
+#include "foreload/result.h"
+#include "foreload/source.h"
+#include "prep/geometry.h"
+
+namespace foreload {
+
+struct DecodeMemory {
+  Bytes scratch = 0;  // to be given to start()
+  Bytes library = 0;  // what the library will allocate itself, at most
+};
+
+class ImageDecoder {
+ public:
+  virtual ~ImageDecoder() = default;
+
+  // Reads the header and checks it against the limits; decodes nothing. `bytes` must live until close().
+  // Errors: kBadSample with the reason.
+  virtual Result<Dimensions> open(std::span<const std::byte> bytes, const Limits& limits) = 0;
+  // REQUIRES for the rest: open() succeeded; `box` lies inside the picture and is not empty.
+  virtual DecodeMemory memory(const Box& box) const = 0;
+  virtual Status start(const Box& box, std::span<std::uint8_t> scratch) = 0;
+  // The next row of the box, as of rows.h; valid until the next call. REQUIRES: not more than box.height calls.
+  virtual Result<const std::uint8_t*> next_row() = 0;
+  // Frees what the library holds for this picture. Also done by open().
+  virtual void close() = 0;
+  // The library complained since open() but delivered pixels.
+  virtual bool damaged() const = 0;
+};
+
+// One line per format in image.cc.
+struct ImageFormat {
+  const char* name;
+  bool (*matches)(std::span<const std::byte> bytes);
+  Result<Dimensions> (*dimensions)(std::span<const std::byte> bytes);  // from the header alone
+  std::unique_ptr<ImageDecoder> (*make)();
+};
+
+std::span<const ImageFormat> image_formats();
+// The format whose first bytes these are; kBadSample when none.
+Result<const ImageFormat*> image_format_of(std::span<const std::byte> bytes);
+
+// kBadSample when the picture has no pixels or more than the limit.
+Status check_pixels(Dimensions size, const Limits& limits);
+
+}  // namespace foreload

@@ -1,0 +1,117 @@
+#include "probe/dimension_scan.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "base/files.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "prep/chain.h"
+#include "source/describe.h"
+
+namespace foreload {
+
+namespace {
+
+// Nearly all headers end before; a file with a large preview or colour profile is read as a whole.
+constexpr Bytes kHeaderBytes = 32_KiB;
+
+Result<std::vector<std::byte>> read_range(int fd, const Extent& extent, Bytes length) {
+  std::vector<std::byte> bytes(length);
+  for (Bytes done = 0; done < length;) {
+    const ssize_t got = pread(fd, bytes.data() + done, length - done, static_cast<off_t>(extent.offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error("cannot read " + extent.display, errno);
+    if (got == 0) return Error{Code::kDataChanged, extent.display + " is shorter than when it was indexed"};
+    done += static_cast<Bytes>(got);
+  }
+  return bytes;
+}
+
+class Scanner {
+ public:
+  Scanner(const Source& source, const DimensionScanOptions& options) : source_(source), options_(options) {
+    found_.dimensions.resize(source.size());
+  }
+
+  Result<DimensionScan> run() {
+    parallel_for(options_.threads, source_.size(), [this](std::uint64_t id) { visit(id); });
+    const MutexLock lock(mutex_);
+    if (error_) return *error_;
+    return std::move(found_);
+  }
+
+ private:
+  void visit(SampleId id) {
+    if (failed_) return;
+    if (options_.stop && options_.stop()) return fail({Code::kCancelled, "stopped; nothing was stored"});
+    if (const std::optional<Dimensions> known = source_.dimensions(id)) {
+      found_.dimensions[id] = *known;
+    } else if (Status status = look(id); !status) {
+      return fail(std::move(status).error());
+    }
+    const std::uint64_t done = done_.fetch_add(1) + 1;
+    if (options_.progress) options_.progress(done);
+  }
+
+  Status look(SampleId id) {
+    const Extent extent = source_.locate(id);
+    FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
+    FORELOAD_ASSIGN(const FileStamp stamp, stamp_of(file.get()));
+    if (stamp != extent.stamp) {
+      return Error{Code::kDataChanged,
+                   extent.display + " has changed since it was indexed: index it again (--rebuild)"};
+    }
+    const Bytes first = std::min(kHeaderBytes, extent.length);
+    FORELOAD_ASSIGN(std::vector<std::byte> bytes, read_range(file.get(), extent, first));
+    Result<Dimensions> dimensions = image_dimensions(bytes);
+    if (!dimensions && first < extent.length) {
+      FORELOAD_ASSIGN(bytes, read_range(file.get(), extent, extent.length));
+      dimensions = image_dimensions(bytes);
+    }
+    if (dimensions) {
+      found_.dimensions[id] = *dimensions;
+    } else {
+      count_unknown(id, dimensions.error());
+    }
+    return {};
+  }
+
+  void count_unknown(SampleId id, const Error& why) {
+    const MutexLock lock(mutex_);
+    // The lowest id is the example, whichever thread comes first.
+    if (found_.unknown++ == 0 || id < example_id_) {
+      example_id_ = id;
+      found_.example = fmt::format("{}: {}", describe_sample(source_, id), why.message);
+    }
+  }
+
+  void fail(Error error) {
+    failed_ = true;
+    const MutexLock lock(mutex_);
+    if (!error_) error_ = std::move(error);
+  }
+
+  const Source& source_;
+  const DimensionScanOptions& options_;
+  std::atomic<std::uint64_t> done_{0};
+  std::atomic<bool> failed_{false};
+  DimensionScan found_;  // dimensions: each thread writes its own samples; the rest under mutex_
+  Mutex mutex_;
+  SampleId example_id_ FORELOAD_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> error_ FORELOAD_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+Result<DimensionScan> scan_dimensions(const Source& source, const DimensionScanOptions& options) {
+  return Scanner(source, options).run();
+}
+
+}  // namespace foreload

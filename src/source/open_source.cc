@@ -1,0 +1,143 @@
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "foreload/source.h"
+#include "source/dataset.h"
+#include "source/index_cache.h"
+#include "source/local_source.h"
+#include "source/tar_list.h"
+#include "source/warnings.h"
+
+namespace foreload {
+
+namespace {
+
+// A new kind of source is one line here.
+struct Kind {
+  std::string_view name;  // also the prefix that insists on it: "tar:shards"
+  Result<std::unique_ptr<Dataset>> (*open)(const std::string& path, const SourceOptions& options);
+};
+constexpr std::array<Kind, 2> kKinds{{
+    {"folder", open_folder},
+    {"tar", open_tars},
+}};
+constexpr std::array<std::string_view, 3> kObjectStores{"http", "https", "s3"};
+
+struct Choice {
+  const Kind* kind = nullptr;
+  std::string path;
+};
+
+const Kind* kind_named(std::string_view name) {
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// What stands before the first colon, unless that belongs to a path. Empty: there is none.
+std::string_view scheme_of(std::string_view uri) {
+  const std::string_view scheme = uri.substr(0, std::min(uri.find(':'), uri.size()));
+  const bool is_word = scheme.size() < uri.size() && std::all_of(scheme.begin(), scheme.end(), [](char c) {
+                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                                c == '+' || c == '-' || c == '.';
+                       });
+  return is_word && scheme.substr(0, 1) != "." ? scheme : std::string_view();
+}
+
+Error refused_scheme(const std::string& uri, std::string_view scheme) {
+  if (std::find(kObjectStores.begin(), kObjectStores.end(), scheme) != kObjectStores.end()) {
+    return {Code::kInvalid, fmt::format("{}: object stores are not supported in this version; copy the data to a local "
+                                        "folder",
+                                        printable(uri))};
+  }
+  return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path, optionally with folder: or tar: "
+                                      "before it (a path with a colon: ./{})",
+                                      printable(uri), printable(scheme), printable(uri))};
+}
+
+Result<Choice> choose_by_file(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT && has_list_syntax(path)) return Choice{kind_named("tar"), path};
+    return errno_error("cannot open the dataset " + printable(path), errno);
+  }
+  if (S_ISDIR(status.st_mode)) return Choice{kind_named("folder"), path};
+  if (!S_ISREG(status.st_mode)) {
+    return Error{Code::kInvalid, fmt::format("the dataset {} is neither a folder nor a file", printable(path))};
+  }
+  if (ends_with(path, ".tar")) return Choice{kind_named("tar"), path};
+  if (ends_with(path, ".tar.gz") || ends_with(path, ".tgz")) {
+    return Error{Code::kInvalid, fmt::format("{} is compressed and can not be read by random access: unpack it to .tar",
+                                             printable(path))};
+  }
+  return Error{Code::kInvalid, fmt::format("the dataset {} is a file, but no .tar; if it is one, write tar:{}",
+                                           printable(path), printable(path))};
+}
+
+Result<Choice> choose_kind(const std::string& uri) {
+  if (uri.empty()) return Error{Code::kInvalid, "the path of a dataset is empty"};
+  if (uri.find('\0') != std::string::npos) {
+    return Error{Code::kInvalid, fmt::format("the path of a dataset has a NUL in it: {}", printable(uri))};
+  }
+  const std::string_view scheme = scheme_of(uri);
+  if (scheme.empty()) return choose_by_file(uri);
+  const Kind* kind = kind_named(scheme);
+  if (kind == nullptr) return refused_scheme(uri, scheme);
+  const std::string path = uri.substr(scheme.size() + 1);
+  if (path.empty()) return Error{Code::kInvalid, fmt::format("{} names no path", uri)};
+  return Choice{kind, path};
+}
+
+Result<std::unique_ptr<LocalSource>> open_one(const std::string& uri, const SourceOptions& options) {
+  FORELOAD_ASSIGN(const Choice choice, choose_kind(uri));
+  FORELOAD_ASSIGN(std::unique_ptr<Dataset> dataset, choice.kind->open(choice.path, options));
+  FORELOAD_ASSIGN(CachedIndex index, open_index(*dataset, uri, options));
+  return make_indexed_source(uri, std::move(dataset), std::move(index));
+}
+
+void warn_of_other_classes(const std::vector<std::unique_ptr<LocalSource>>& parts, const SourceOptions& options) {
+  for (const auto& part : parts) {
+    if (!options.warn || part->classes() == parts.front()->classes()) continue;
+    options.warn(fmt::format("{} and {} have different classes; their labels are kept as they are",
+                             printable(parts.front()->uri()), printable(part->uri())));
+    return;
+  }
+}
+
+Result<std::unique_ptr<LocalSource>> select(std::unique_ptr<LocalSource> whole, const SourceOptions& options) {
+  const auto* ids = std::get_if<std::vector<SampleId>>(&options.subset);
+  const auto* keys = std::get_if<std::vector<std::string>>(&options.subset);
+  if (ids == nullptr && keys == nullptr) return whole;
+  if (ids != nullptr ? ids->empty() : keys->empty()) {
+    return Error{Code::kInvalid, fmt::format("the subset of {} is empty: name at least one id or key", whole->uri())};
+  }
+  if (ids != nullptr) return select_ids(std::move(whole), *ids);
+  return select_keys(std::move(whole), *keys);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> open_source(const SourceOptions& options) {
+  if (options.datasets.empty()) return Error{Code::kInvalid, "no dataset is named"};
+  std::vector<std::unique_ptr<LocalSource>> parts;
+  for (const std::string& uri : options.datasets) {
+    FORELOAD_ASSIGN(std::unique_ptr<LocalSource> part, open_one(uri, options));
+    parts.push_back(std::move(part));
+  }
+  warn_of_other_classes(parts, options);
+  FORELOAD_ASSIGN(std::unique_ptr<LocalSource> source, select(concatenate(std::move(parts)), options));
+  return std::unique_ptr<Source>(std::move(source));
+}
+
+}  // namespace foreload

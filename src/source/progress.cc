@@ -1,0 +1,52 @@
+#include "source/progress.h"
+
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+
+namespace foreload {
+
+namespace {
+
+constexpr Duration kReportInterval = std::chrono::milliseconds(100);
+
+// Set once; waited for with a deadline.
+class Flag {
+ public:
+  void set() {
+    MutexLock lock(mutex_);
+    is_set_ = true;
+    changed_.notify_all();
+  }
+  bool wait_until(Time deadline) {
+    MutexLock lock(mutex_);
+    while (!is_set_ && now() < deadline) changed_.wait_until(mutex_, deadline);
+    return is_set_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_set_ FORELOAD_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+void run_reporting(const ScanProgress& progress, const std::function<void(std::uint64_t, std::uint64_t)>& report,
+                   const std::function<void()>& work) {
+  if (!report) {
+    work();
+    return;
+  }
+  Flag finished;
+  {
+    const Thread scan("foreload-scan", [&] {
+      work();
+      finished.set();
+    });
+    while (!finished.wait_until(now() + kReportInterval)) report(progress.done.load(), progress.total.load());
+  }
+  report(progress.done.load(), progress.total.load());
+}
+
+}  // namespace foreload

@@ -1,0 +1,166 @@
+// Leases are counted in the slot's word, so a hit is one compare-and-swap and no lock. The lock guards the extents
+// only; they could be rebuilt from the slot table at any time, which is what a shared arena does after a crash.
+#include "tier/arena.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <new>
+
+#include "base/check.h"
+
+namespace foreload {
+namespace {
+
+enum Phase : std::uint8_t { kAbsent = 0, kFlying = 1, kResidentHome = 2, kResidentTransit = 3, kResidentUrgent = 4 };
+
+constexpr Bytes kPage = 4096;
+
+Bytes whole_pages(Bytes bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// A range that is too small for a single stretch is left out.
+Bytes range_bytes(Bytes usable) {
+  return usable == 0 ? 0 : whole_pages(usable + Extents::overhead() + 64);
+}
+
+Phase resident_phase(Area area) {
+  return static_cast<Phase>(kResidentHome + static_cast<int>(area));
+}
+Area area_of(std::uint8_t phase) {
+  return static_cast<Area>(phase - kResidentHome);
+}
+
+}  // namespace
+
+Lease::~Lease() {
+  if (arena_ != nullptr) arena_->unlease(id_);
+}
+
+Bytes Arena::overhead(std::uint64_t samples) {
+  return whole_pages(samples * sizeof(Slot)) + 3 * range_bytes(1);
+}
+
+Arena::Arena(Region region, std::uint64_t samples) : region_(std::move(region)), samples_(samples) {}
+
+Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
+  const Bytes table = whole_pages(options.samples * sizeof(Slot));
+  const Bytes sizes[3] = {range_bytes(options.home), range_bytes(options.transit), range_bytes(options.urgent)};
+  FORELOAD_ASSIGN(Region region, Region::map(table + sizes[0] + sizes[1] + sizes[2] + kPage, "the sample cache"));
+  std::unique_ptr<Arena> arena(new Arena(std::move(region), options.samples));
+  std::uint64_t start = table;
+  MutexLock lock(arena->mutex_);
+  for (int area = 0; area < 3; ++area) {
+    if (sizes[area] != 0) {
+      auto bytes = arena->region_.bytes().subspan(start, sizes[area]);
+      arena->ranges_[area].emplace(Range{start, Extents::format(bytes)});
+    }
+    start += sizes[area];
+  }
+  return arena;
+}
+
+// Fresh anonymous memory is zero, and a zero word means absent: the table needs no initialisation.
+Arena::Slot& Arena::slot(SampleId id) const {
+  FORELOAD_CHECK(id < samples_, "ids are dense");
+  return reinterpret_cast<Slot*>(region_.bytes().data())[id];
+}
+
+std::optional<Arena::Range>& Arena::range(Area area) {
+  return ranges_[static_cast<int>(area)];
+}
+
+std::optional<Lease> Arena::lease(SampleId id, Bytes length) {
+  Slot& sample = slot(id);
+  std::uint64_t seen = sample.word.load(std::memory_order_acquire);
+  for (;;) {
+    ClaimWord word = ClaimWord::unpack(seen);
+    if (word.phase < kResidentHome) return std::nullopt;
+    FORELOAD_CHECK(word.count < std::numeric_limits<std::uint16_t>::max(), "look-ahead bounds the leases of a sample");
+    ++word.count;
+    if (sample.word.compare_exchange_weak(seen, word.packed(), std::memory_order_acquire)) break;
+  }
+  const std::uint64_t offset = sample.offset.load(std::memory_order_relaxed);
+  return Lease(this, id, region_.bytes().subspan(offset, length));
+}
+
+Lease Arena::share(const Lease& lease) {
+  auto another = this->lease(lease.id_, lease.bytes_.size());
+  FORELOAD_CHECK(another.has_value(), "a leased sample is resident");
+  return std::move(*another);
+}
+
+bool Arena::is_flying(SampleId id) const {
+  return ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire)).phase == kFlying;
+}
+
+std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area area) {
+  Slot& sample = slot(id);
+  ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_acquire));
+  FORELOAD_CHECK(word.phase == kAbsent, "one flight per sample");
+  std::uint64_t offset = 0;
+  {
+    MutexLock lock(mutex_);
+    auto& into = range(area);
+    const auto found = into ? into->extents.allocate(length) : std::nullopt;
+    if (!found) return std::nullopt;
+    offset = into->start + *found;
+  }
+  sample.offset.store(offset, std::memory_order_relaxed);
+  word.phase = kFlying;
+  word.count = static_cast<std::uint16_t>(area);  // nobody leases a flying sample: the count says where it will live
+  sample.word.store(word.packed(), std::memory_order_release);
+  return region_.bytes().subspan(offset, length);
+}
+
+Lease Arena::commit(SampleId id, Bytes length) {
+  Slot& sample = slot(id);
+  ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_relaxed));
+  FORELOAD_CHECK(word.phase == kFlying, "only a flying sample lands");
+  word.phase = resident_phase(static_cast<Area>(word.count));
+  word.count = 1;
+  sample.word.store(word.packed(), std::memory_order_release);
+  return Lease(this, id, region_.bytes().subspan(sample.offset.load(std::memory_order_relaxed), length));
+}
+
+void Arena::abandon(SampleId id) {
+  Slot& sample = slot(id);
+  ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_relaxed));
+  FORELOAD_CHECK(word.phase == kFlying, "only a flight is abandoned");
+  const auto area = static_cast<Area>(word.count);
+  const std::uint64_t offset = sample.offset.load(std::memory_order_relaxed);
+  word = {.generation = static_cast<std::uint16_t>(word.generation + 1)};
+  sample.word.store(word.packed(), std::memory_order_release);
+  free_extent(area, offset);
+}
+
+void Arena::unlease(SampleId id) {
+  Slot& sample = slot(id);
+  const std::uint64_t offset = sample.offset.load(std::memory_order_relaxed);
+  std::uint64_t seen = sample.word.load(std::memory_order_relaxed);
+  ClaimWord before;
+  ClaimWord after;
+  do {
+    before = after = ClaimWord::unpack(seen);
+    --after.count;
+    if (after.count == 0 && before.phase != kResidentHome) {
+      after = {.generation = static_cast<std::uint16_t>(before.generation + 1)};
+    }
+  } while (!sample.word.compare_exchange_weak(seen, after.packed(), std::memory_order_acq_rel));
+  if (after.phase == kAbsent) free_extent(area_of(before.phase), offset);
+}
+
+void Arena::free_extent(Area area, std::uint64_t offset) {
+  MutexLock lock(mutex_);
+  auto& from = range(area);
+  from->extents.free(offset - from->start);
+}
+
+Bytes Arena::home_used() const {
+  MutexLock lock(mutex_);
+  const auto& home = ranges_[static_cast<int>(Area::kHome)];
+  return home ? home->extents.used_bytes() : 0;
+}
+
+}  // namespace foreload

@@ -1,0 +1,109 @@
+// Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and three
+// ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through) and *urgent* (room
+// for one substitute while transit is full). A slot moves absent → flying → resident; whoever moves it to
+// flying reads the bytes, everyone else joins: one flight per sample. All methods: any thread, never block.
+//
+//   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ]
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "base/claim_word.h"
+#include "base/mutex.h"
+#include "base/region.h"
+#include "foreload/result.h"
+#include "foreload/types.h"
+#include "tier/extents.h"
+
+namespace foreload {
+
+class Arena;
+
+// The bytes of a resident sample, pinned while the lease lives. A sample in transit is freed with its last lease.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept { swap(other); }
+  Lease& operator=(Lease&& other) noexcept {
+    Lease moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~Lease();
+
+  bool valid() const { return arena_ != nullptr; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  friend class Arena;
+  Lease(Arena* arena, SampleId id, std::span<const std::byte> bytes) : arena_(arena), id_(id), bytes_(bytes) {}
+  void swap(Lease& other) noexcept {
+    std::swap(arena_, other.arena_);
+    std::swap(id_, other.id_);
+    std::swap(bytes_, other.bytes_);
+  }
+
+  Arena* arena_ = nullptr;
+  SampleId id_ = 0;
+  std::span<const std::byte> bytes_;
+};
+
+enum class Area : std::uint8_t { kHome, kTransit, kUrgent };
+
+struct ArenaOptions {
+  std::uint64_t samples = 0;
+  Bytes home = 0;  // usable bytes: what footprints may add up to
+  Bytes transit = 0;
+  Bytes urgent = 0;
+};
+
+class Arena {
+ public:
+  static Bytes footprint(Bytes length) { return Extents::footprint(length); }
+  // What the region takes besides the usable bytes.
+  static Bytes overhead(std::uint64_t samples);
+  static Result<std::unique_ptr<Arena>> create(const ArenaOptions& options);
+
+  // A lease if the sample is resident. REQUIRES: `length` is the sample's.
+  std::optional<Lease> lease(SampleId id, Bytes length);
+  Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
+  bool is_flying(SampleId id) const;
+
+  // Takes room for the sample and marks it as flying; nothing when there is no room now.
+  // REQUIRES: absent, and this thread is the only one that begins flights of this id.
+  std::optional<std::span<std::byte>> begin(SampleId id, Bytes length, Area area);
+  // The bytes are complete: resident from now on, with one lease. REQUIRES: begun by the caller.
+  Lease commit(SampleId id, Bytes length);
+  // The bytes will not come: absent again.
+  void abandon(SampleId id);
+
+  Bytes home_used() const;
+
+ private:
+  friend class Lease;
+  struct Slot {
+    std::atomic<std::uint64_t> word;    // ClaimWord; count = leases
+    std::atomic<std::uint64_t> offset;  // from the region's start
+  };
+  struct Range {
+    std::uint64_t start = 0;
+    Extents extents;
+  };
+
+  Arena(Region region, std::uint64_t samples);
+  Slot& slot(SampleId id) const;
+  std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);
+  void unlease(SampleId id);
+  void free_extent(Area area, std::uint64_t offset);
+
+  Region region_;
+  std::uint64_t samples_;
+  mutable Mutex mutex_;
+  std::optional<Range> ranges_[3] FORELOAD_GUARDED_BY(mutex_);
+};
+
+}  // namespace foreload

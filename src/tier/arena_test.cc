@@ -1,0 +1,84 @@
+#include "tier/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace foreload {
+namespace {
+
+std::unique_ptr<Arena> make(ArenaOptions options) {
+  auto arena = Arena::create(options);
+  EXPECT_TRUE(arena.ok());
+  return std::move(*arena);
+}
+
+Lease land(Arena& arena, SampleId id, Bytes length, Area area) {
+  auto into = arena.begin(id, length, area);
+  EXPECT_TRUE(into);
+  std::memset(into->data(), static_cast<int>(id), length);
+  return arena.commit(id, length);
+}
+
+TEST(ArenaTest, HomeSamplesStayAndHitsAreNotCopies) {
+  auto arena = make({.samples = 8, .home = 10000, .transit = 0});
+  EXPECT_FALSE(arena->lease(3, 100));
+  const void* where = nullptr;
+  {
+    Lease first = land(*arena, 3, 100, Area::kHome);
+    where = first.bytes().data();
+  }
+  auto again = arena->lease(3, 100);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bytes().data(), where);
+  EXPECT_EQ(again->bytes()[99], std::byte{3});
+}
+
+TEST(ArenaTest, TransitSamplesLeaveWithTheirLastLease) {
+  auto arena = make({.samples = 8, .transit = Arena::footprint(5000)});
+  Lease first = land(*arena, 1, 5000, Area::kTransit);
+  EXPECT_FALSE(arena->begin(2, 5000, Area::kTransit)) << "there is room for one";
+  auto second = arena->lease(1, 5000);
+  first = Lease();
+  EXPECT_TRUE(arena->lease(1, 5000)) << "the second lease keeps it";
+  second.reset();
+  EXPECT_FALSE(arena->lease(1, 5000));
+  EXPECT_TRUE(arena->begin(2, 5000, Area::kTransit));
+  arena->abandon(2);
+  EXPECT_TRUE(arena->begin(2, 5000, Area::kTransit)) << "an abandoned flight gives its room back";
+  arena->abandon(2);
+}
+
+TEST(ArenaTest, TheHomeHoldsExactlyWhatFootprintsAddUpTo) {
+  Bytes planned = 0;
+  std::vector<Bytes> lengths;
+  for (Bytes i = 0; i < 500; ++i) {
+    lengths.push_back(1 + i * 37 % 4001);
+    planned += Arena::footprint(lengths.back());
+  }
+  auto arena = make({.samples = 500, .home = planned});
+  for (SampleId id = 0; id < lengths.size(); ++id) (void)land(*arena, id, lengths[id], Area::kHome);
+  EXPECT_EQ(arena->home_used(), planned);
+}
+
+TEST(ArenaTest, LeasesFromManyThreadsSeeWholeSamples) {
+  auto arena = make({.samples = 4, .transit = 4 * Arena::footprint(4096)});
+  std::vector<std::jthread> readers;
+  for (int round = 0; round < 200; ++round) {
+    const SampleId id = round % 4;
+    Lease mine = land(*arena, id, 4096, Area::kTransit);
+    std::vector<Lease> copies;
+    for (int t = 0; t < 3; ++t) copies.push_back(std::move(*arena->lease(id, 4096)));
+    readers.clear();
+    for (auto& copy : copies) {
+      readers.emplace_back([held = std::move(copy), id] {
+        for (std::byte b : held.bytes()) ASSERT_EQ(b, static_cast<std::byte>(id));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foreload

@@ -1,0 +1,93 @@
+// SourceTier: the bottom of the hierarchy: reads samples from where they originally are. Turns ids into reads,
+// keeps the files of tar shards open, retries what may pass, and emulates slow storage when asked to.
+// One thread uses it, except wake().
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <queue>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/files.h"
+#include "base/read_engine.h"
+#include "foreload/result.h"
+#include "foreload/source.h"
+#include "source/throttle.h"
+
+namespace foreload {
+
+struct SourceRead {
+  SampleId id = 0;
+  Status status;    // kDataChanged, kIo, or kInvalid for a path that leaves its root
+  Duration took{};  // from start() to the last byte
+};
+
+struct SourceTierOptions {
+  bool direct = false;  // files are opened anew for every read: O_DIRECT descriptors are the engine's own
+};
+
+class SourceTier {
+ public:
+  // `source` must outlive this.
+  SourceTier(const Source& source, std::unique_ptr<ReadEngine> engine, std::optional<Throttle> throttle,
+             SourceTierOptions options = {});
+
+  const char* engine_name() const { return engine_->name(); }
+  unsigned max_depth() const { return engine_->max_depth(); }
+  unsigned in_flight() const { return static_cast<unsigned>(flights_.size() - free_.size()); }
+
+  // Begins to fill `into` with the sample; it is submitted by the next wait().
+  // REQUIRES: in_flight() < max_depth(), into.size() = the sample's length, `into` lives until it is reported.
+  void start(SampleId id, std::span<std::byte> into, Time now);
+  // Appends what has ended. Waits for the first until `deadline` or wake().
+  void wait(std::vector<SourceRead>& done, Time deadline);
+  void wake() { engine_->wake(); }
+  // In a hurry flights end as soon as the engine is done with them: no pauses, no emulated slowness.
+  void hurry(bool on) { hurry_ = on; }
+
+ private:
+  struct OpenFile {
+    Descriptor descriptor;
+    unsigned users = 0;
+  };
+  struct Flight {
+    SampleId id = 0;
+    Extent extent;
+    std::span<std::byte> into;
+    Time started{};
+    Time not_before{};  // when the emulated storage delivers
+    unsigned attempt = 0;
+    OpenFile* file = nullptr;
+    Status status;
+  };
+  struct Timer {
+    Time at;
+    std::size_t flight;
+    bool retry;  // submit it again; otherwise report it
+    bool operator>(const Timer& other) const { return at > other.at; }
+  };
+
+  void enqueue(std::size_t index);
+  void finish(std::size_t index, std::vector<SourceRead>& done);
+  void on_result(const ReadResult& result, std::vector<SourceRead>& done);
+  void run_timers(std::vector<SourceRead>& done);
+  bool retry_later(Flight& flight, std::size_t index, const ReadResult& result);
+  Error describe(const Flight& flight, const ReadResult& result) const;
+  OpenFile* shared_file(const Extent& extent);
+
+  const Source& source_;
+  std::unique_ptr<ReadEngine> engine_;
+  std::optional<Throttle> throttle_;
+  SourceTierOptions options_;
+  bool hurry_ = false;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<std::size_t> free_;
+  std::vector<ReadJob> queued_;
+  std::vector<ReadResult> results_;
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  std::unordered_map<std::uint64_t, OpenFile> files_;  // at most kOpenFiles
+};
+
+}  // namespace foreload

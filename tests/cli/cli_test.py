@@ -1,0 +1,192 @@
+#!/usr/bin/python3
+"""The command line as a person or a script sees it: output, exit codes, signals.
+
+    tests/cli/cli_test.py FORELOAD [unittest arguments]
+"""
+import hashlib
+import json
+import os
+import pathlib
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+FORELOAD = ""
+
+
+def foreload(*arguments, **options):
+    return subprocess.run([FORELOAD, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+
+def content(folder):
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class CliTest(unittest.TestCase):
+    def setUp(self):
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="foreload-cli-"))
+        self.addCleanup(shutil.rmtree, self.top)
+
+    def generate(self, name, *arguments):
+        done = foreload("generate", self.top / name, "--images", 12, "--classes", 3, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.top / name
+
+    def assert_fails(self, done, code, *words):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertTrue(done.stderr.startswith("foreload: "), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+
+class FrameTest(CliTest):
+    def test_version_and_help_are_no_errors(self):
+        self.assertRegex(foreload("--version").stdout, r"^foreload \d+\.\d+\.\d+\n$")
+        self.assertEqual(foreload("--help").returncode, 0)
+        for command in ("generate", "index"):
+            done = foreload(command, "--help")
+            self.assertEqual(done.returncode, 0)
+            self.assertIn("Examples:", done.stdout)
+            self.assertIn(f"foreload {command} ", done.stdout)
+
+    def test_wrong_usage_is_exit_code_2(self):
+        self.assert_fails(foreload(), 2, "--help")
+        self.assert_fails(foreload("nonsense"), 2, "nonsense")
+        self.assert_fails(foreload("generate"), 2, "DIR")
+        self.assert_fails(foreload("generate", self.top / "x", "--images", "many"), 2, "--images")
+        self.assert_fails(foreload("generate", self.top / "x", "--colour"), 2, "--colour")
+        self.assertEqual(list(self.top.iterdir()), [])
+
+    def test_errors_are_json_too_when_asked(self):
+        for arguments, code in ((["index", self.top / "missing", "--json"], "NotFound"),
+                                (["generate", "--json", "--images", "many", "x"], "Invalid")):
+            report = json.loads(foreload(*arguments).stdout)
+            self.assertEqual((report["schema"], report["command"]), (1, arguments[0]))
+            self.assertEqual(report["error"]["code"], code)
+            self.assertTrue(report["error"]["message"])
+
+    def test_output_that_can_not_be_written_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([FORELOAD, "generate", self.top / "x", "--images", "1", "--classes", "1", "--json"],
+                                  stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+
+class GenerateTest(CliTest):
+    def test_reports_what_it_made_and_makes_it_once(self):
+        arguments = ["generate", self.top / "set", "--images", 12, "--classes", 3, "--seed", 4, "--json"]
+        first, second = (json.loads(foreload(*arguments).stdout) for _ in range(2))
+        self.assertEqual((first["schema"], first["command"], first["images"], first["made"]), (1, "generate", 12, 12))
+        self.assertEqual((second["made"], second["bytes"]), (0, first["bytes"]))
+        self.assertEqual(first["bytes"], sum(path.stat().st_size for path in self.top.rglob("*.jpg")))
+
+    def test_refuses_folders_that_are_not_its_own(self):
+        folder = self.generate("set")
+        before = content(folder)
+        self.assert_fails(foreload("generate", folder, "--images", 13), 2, str(folder), "other options")
+        self.assertEqual(content(folder), before)
+        (self.top / "mine").mkdir()
+        (self.top / "mine" / "file").write_text("precious")
+        self.assert_fails(foreload("generate", self.top / "mine"), 2, "not empty")
+        self.assert_fails(foreload("generate", self.top / "mine" / "file"), 1, str(self.top / "mine" / "file"))
+
+    def test_stops_on_signals_and_continues(self):
+        whole = self.top / "whole"
+        arguments = ["--images", 60, "--classes", 3]
+        self.assertEqual(foreload("generate", whole, *arguments).returncode, 0)
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            folder = self.top / f"part{code}"
+            process = subprocess.Popen([FORELOAD, "generate", folder, *map(str, arguments)], stderr=subprocess.PIPE)
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline and len(list(folder.rglob("*.jpg"))) < 5:
+                time.sleep(0.005)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=5)
+            self.assertEqual(process.returncode, code, errors)
+            self.assertLess(len(list(folder.rglob("*.jpg"))), 60)
+            self.assertEqual(foreload("generate", folder, *arguments).returncode, 0)
+            self.assertEqual(content(folder), content(whole))
+
+    def test_shows_progress_only_on_a_terminal(self):
+        arguments = [FORELOAD, "generate", str(self.top / "a"), "--images", "60"]
+        self.assertEqual(subprocess.run(arguments, capture_output=True).stderr, b"")
+        main, other = pty.openpty()
+        arguments[2] = str(self.top / "b")
+        done = subprocess.run(arguments, stdout=subprocess.DEVNULL, stderr=other, env={**os.environ, "TERM": "xterm"})
+        os.close(other)
+        self.assertEqual(done.returncode, 0)
+        seen = os.read(main, 1 << 16).decode()
+        os.close(main)
+        self.assertRegex(seen, r"generating  \d+ / 60 images  \d+ %  \d+/s  \d:\d\d left")
+        self.assertTrue(seen.endswith("\r\x1b[K"), seen)
+
+
+class IndexTest(CliTest):
+    def index(self, *arguments):
+        done = foreload("index", *arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_shows_count_bytes_classes_and_lengths(self):
+        folder = self.generate("set")
+        sizes = sorted(path.stat().st_size for path in folder.rglob("*.jpg"))
+        report = self.index(folder)
+        self.assertEqual(report["dataset"]["samples"], 12)
+        self.assertEqual(report["dataset"]["bytes"], sum(sizes))
+        self.assertEqual(report["classes"], ["class_00000", "class_00001", "class_00002"])
+        self.assertEqual((report["length"]["min"], report["length"]["max"]), (sizes[0], sizes[-1]))
+        self.assertEqual(report["labelled"], 12)
+        text = foreload("index", folder)
+        self.assertEqual(text.returncode, 0)
+        self.assertIn(report["dataset"]["fingerprint"], text.stdout)
+
+    def test_folder_and_tar_of_the_same_samples_have_one_fingerprint(self):
+        folder, tars = self.generate("set"), self.generate("tars", "--tar", 5)
+        one = self.index(folder)["dataset"]
+        other = self.index(f"{tars}/shard-{{000000..000002}}.tar")["dataset"]
+        self.assertEqual(one["fingerprint"], other["fingerprint"])
+        self.assertEqual((one["samples"], one["bytes"]), (other["samples"], other["bytes"]))
+
+    def test_dimensions_are_collected_once_and_kept(self):
+        folder = self.generate("set")
+        self.assertEqual(self.index(folder)["dimensions"]["known"], 0)
+        collected = self.index(folder, "--dimensions")["dimensions"]
+        self.assertEqual(collected["known"], 12)
+        self.assertGreater(collected["width"]["min"], 0)
+        self.assertEqual(self.index(folder)["dimensions"], collected)
+
+    def test_an_undecodable_header_is_a_warning_that_names_it(self):
+        folder = self.generate("set")
+        (folder / "class_00001" / "bad.jpg").write_bytes(b"no picture")
+        done = foreload("index", folder, "--dimensions", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("bad.jpg", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["dimensions"]["known"], 12)
+
+    def test_subset_takes_ids_keys_and_files(self):
+        folder = self.generate("set")
+        self.assertEqual(self.index(folder, "--subset", "3,0,3")["dataset"]["samples"], 3)
+        self.assertEqual(self.index(folder, "--subset", "class_00000/00000001.jpg")["dataset"]["samples"], 1)
+        (self.top / "ids").write_text("1\n2\r\n\n5\n")
+        self.assertEqual(self.index(folder, "--subset", f"@{self.top}/ids")["dataset"]["samples"], 3)
+        self.assertNotEqual(foreload("index", folder, "--subset", "12").returncode, 0)
+
+    def test_bad_places_are_named(self):
+        self.assert_fails(foreload("index", self.top / "missing"), 1, "missing")
+        (self.top / "empty").mkdir()
+        done = foreload("index", self.top / "empty")
+        self.assertIn(done.returncode, (1, 2))
+        self.assertIn("empty", done.stderr)
+
+
+if __name__ == "__main__":
+    FORELOAD = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
