@@ -45,7 +45,7 @@ packages-bench packages-tidy: packages-%:
 	@tools/install-packages core $*
 
 build: packages-core $(RELEASE)/build.ninja
-	@cmake --build $(RELEASE) -j$(JOBS) --target foreload foreload_cli
+	@cmake --build $(RELEASE) -j$(JOBS) --target foreload foreload_cli foreload_demo
 
 demo: build
 	@tools/demo $(RELEASE)/foreload build/demo-data

@@ -8,5 +8,6 @@ namespace foreload {
 Command generate_command(CLI::App& app);
 Command index_command(CLI::App& app);
 Command run_command(CLI::App& app);
+Command bench_command(CLI::App& app);
 
 }  // namespace foreload

@@ -2,16 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
-#include "base/files.h"
 #include "base/text.h"
+#include "subset.h"
 
 namespace foreload {
 namespace {
-
-constexpr Bytes kLongestSubset = 256_MiB;
 
 template <typename T>
 Result<T> choose(const std::string& flag, const std::string& text, const std::map<std::string, T>& choices) {
@@ -19,30 +16,6 @@ Result<T> choose(const std::string& flag, const std::string& text, const std::ma
   std::string names;
   for (const auto& [name, unused] : choices) names += (names.empty() ? "" : ", ") + name;
   return Error{Code::kInvalid, fmt::format("{} \"{}\" is unknown: choose one of {}", flag, text, names)};
-}
-
-// One id or key per line: ids when all lines are numbers.
-Status read_subset(const std::string& path, SourceOptions& source) {
-  FORELOAD_ASSIGN(const std::string text, read_whole_file(path, kLongestSubset));
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) lines.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  if (lines.empty())
-    return Error{Code::kInvalid, fmt::format("the subset file {} is empty: one id or key per line", path)};
-  const auto is_number = [](const std::string& line) {
-    return line.size() < 19 && std::all_of(line.begin(), line.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  if (!std::all_of(lines.begin(), lines.end(), is_number)) {
-    source.subset = std::move(lines);
-    return {};
-  }
-  std::vector<SampleId> ids;
-  for (const std::string& line : lines) ids.push_back(std::stoull(line));
-  source.subset = std::move(ids);
-  return {};
 }
 
 }  // namespace
@@ -85,7 +58,8 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--last", t.last, "The last, incomplete batch: auto (as torch), ragged, pad, drop")
       ->capture_default_str();
   command.add_option("--on-error", t.on_error, "A bad sample: fail or replace")->capture_default_str();
-  command.add_option("--subset", t.subset, "File with one id or key per line: take only these");
+  command.add_option("--subset", t.subset,
+                     "Ids or keys, separated by commas, or @FILE with one per line: take only these");
   command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
       ->capture_default_str();
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
@@ -119,7 +93,7 @@ Result<LoaderOptions> LoaderFlags::options() const {
                                                          {"drop", LastBatch::kDrop}}));
   FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
-  if (!texts.subset.empty()) FORELOAD_TRY(read_subset(texts.subset, options.source));
+  FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));
   options.shuffle = !texts.in_order;
   options.cache = !texts.no_cache;
   return options;

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
       foreload::generate_command(app),
       foreload::index_command(app),
       foreload::run_command(app),
+      foreload::bench_command(app),
   };
   return foreload::run_command_line(app, commands, argc, argv);
 }

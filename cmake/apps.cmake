@@ -5,12 +5,17 @@ endif()
 find_package(CLI11 REQUIRED)
 
 add_executable(foreload_cli
+  apps/accelerator.cc
+  apps/bench.cc
   apps/command.cc
   apps/generate.cc
   apps/index.cc
+  apps/loader_flags.cc
   apps/main.cc
   apps/progress.cc
+  apps/run.cc
   apps/signals.cc
+  apps/stream_hash.cc
   apps/subset.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")

@@ -13,3 +13,5 @@ function(foreload_bench name)
   set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bench)
   add_dependencies(benchmarks bench_${name})
 endfunction()
+
+foreload_bench(loader SOURCES loader.cc)

@@ -158,6 +158,7 @@ Loader::Parts::~Parts() {
   }
   desk_->tell(nullptr);
   pipeline_->stop();
+  if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job
 }
 
 Result<std::optional<Batch>> Loader::Parts::next() {

@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "pipeline/ring.h"
 #include "source/describe.h"
+#include "source/local_source.h"
 #include "tier/arena.h"
-#include "tier/dimension_table.h"
 
 namespace foreload {
 namespace {
@@ -139,6 +139,21 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
   FORELOAD_ASSIGN(sized.memory, plan_memory(needs));
   sized.longest_sample = std::min(longest, sized.memory.longest_footprint - (Arena::footprint(longest) - longest));
   return sized;
+}
+
+void remember_dimensions(const Source& source, const DimensionTable& learned) {
+  if (learned.known() == 0) return;
+  std::vector<Dimensions> all = learned.list();
+  std::uint64_t news = 0;
+  std::uint64_t missing = 0;
+  for (SampleId id = 0; id < all.size(); ++id) {
+    if (const auto before = source.dimensions(id)) {
+      all[id] = *before;
+    } else {
+      ++(all[id].width != 0 ? news : missing);
+    }
+  }
+  if (news > 0 && (missing == 0 || news >= all.size() / 10)) (void)store_dimensions(source, all).ok();
 }
 
 Status check_state(const State& state, const State& here, const SliceAssignment& assignment) {

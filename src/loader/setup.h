@@ -9,6 +9,7 @@
 #include "plan/assignment.h"
 #include "plan/memory_plan.h"
 #include "prep/chain.h"
+#include "tier/dimension_table.h"
 
 namespace foreload {
 
@@ -28,6 +29,10 @@ struct SizedPlan {
 };
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
                               const SliceAssignment& assignment, unsigned threads);
+
+// Writes dimensions that were learned while reading into the index, for the next open, once they are worth it: a tenth
+// of the dataset, or all that was missing. Failing to do so harms nobody.
+void remember_dimensions(const Source& source, const DimensionTable& learned);
 
 // Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
 Status check_state(const State& state, const State& here, const SliceAssignment& assignment);

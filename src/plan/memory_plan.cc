@@ -63,11 +63,12 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
     plan.longest_footprint = needs.longest_footprint;
     return plan;
   }
-  const Bytes ahead = 2 * needs.read_depth * needs.mean_footprint;
-  plan.transit = std::min(std::max({ahead, needs.longest_footprint, kSmallestTransit}), rest / 2);
+  // Every sample must be able to pass, also when that leaves nothing to be cached.
+  const Bytes ahead = std::min(2 * needs.read_depth * needs.mean_footprint, rest / 2);
+  const Bytes passable = needs.substitutes ? rest / 2 : rest;
+  plan.transit = std::min(std::max({ahead, needs.longest_footprint, kSmallestTransit}), passable);
   plan.longest_footprint = std::min(needs.longest_footprint, plan.transit);
-  if (needs.substitutes) plan.urgent = std::min(plan.longest_footprint, rest - plan.transit);
-  if (needs.substitutes) plan.longest_footprint = std::min(plan.longest_footprint, plan.urgent);
+  if (needs.substitutes) plan.urgent = plan.longest_footprint;
   plan.home = needs.cache ? rest - plan.transit - plan.urgent : 0;
   return plan;
 }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kMaxSteps = 64;
 
-Run window(Run needed, const AxisView& view, std::uint32_t to) {
+Interval window(Interval needed, const AxisView& view, std::uint32_t to) {
   if (needed.size() == 0) return {};
   const auto from = static_cast<std::uint32_t>(view.size);
   if (from == to) return needed;
@@ -44,16 +44,16 @@ void AxisView::cut(std::int64_t offset, std::int64_t length) {
 void AxisView::mirror() {
   origin += mirrored ? 1 - size : size - 1;
   mirrored = !mirrored;
-  valid = valid.size() == 0 ? Run{} : Run{size - valid.end, size - valid.first};
+  valid = valid.size() == 0 ? Interval{} : Interval{size - valid.end, size - valid.first};
 }
 
-Run AxisView::visible(Run run) const {
-  const Run seen{std::max(run.first, valid.first), std::min(run.end, valid.end)};
-  return seen.size() == 0 ? Run{} : seen;
+Interval AxisView::visible(Interval places) const {
+  const Interval seen{std::max(places.first, valid.first), std::min(places.end, valid.end)};
+  return seen.size() == 0 ? Interval{} : seen;
 }
 
-Run AxisView::in_parent(Run run) const {
-  const Run seen = visible(run);
+Interval AxisView::in_parent(Interval places) const {
+  const Interval seen = visible(places);
   if (seen.size() == 0) return {};
   if (mirrored) return {origin - seen.end + 1, origin - seen.first + 1};
   return {origin + seen.first, origin + seen.end};
@@ -92,8 +92,8 @@ void Geometry::mirror() {
 }
 
 void Geometry::settle() {
-  Run x = view_.x.in_parent({0, view_.x.size});
-  Run y = view_.y.in_parent({0, view_.y.size});
+  Interval x = view_.x.in_parent({0, view_.x.size});
+  Interval y = view_.y.in_parent({0, view_.y.size});
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
     if (x.size() == 0 || y.size() == 0) x = y = {};
     step->out_x = x;

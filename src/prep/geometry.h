@@ -21,13 +21,13 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 
-// A run of places: first … end-1.
-struct Run {
+// Places first … end-1.
+struct Interval {
   std::int64_t first = 0;
   std::int64_t end = 0;
 
   std::int64_t size() const { return end > first ? end - first : 0; }
-  bool operator==(const Run&) const = default;
+  bool operator==(const Interval&) const = default;
 };
 
 // One axis of a picture that is cut out of another one, its parent. Place i shows the parent's place
@@ -36,14 +36,14 @@ struct AxisView {
   std::int64_t size = 0;
   std::int64_t origin = 0;
   bool mirrored = false;
-  Run valid;
+  Interval valid;
 
   static AxisView whole(std::int64_t size) { return {size, 0, false, {0, size}}; }
   void cut(std::int64_t offset, std::int64_t length);
   void mirror();
-  // The part of `run` that the parent shows, and where in the parent that is.
-  Run visible(Run run) const;
-  Run in_parent(Run run) const;
+  // The part of `places` that the parent shows, and where in the parent that is.
+  Interval visible(Interval places) const;
+  Interval in_parent(Interval places) const;
 };
 
 struct View {
@@ -55,8 +55,8 @@ struct View {
 struct ResizeStep {
   View view;
   Dimensions to;
-  Run in_x, in_y;    // of the view
-  Run out_x, out_y;  // of the result
+  Interval in_x, in_y;    // of the view
+  Interval out_x, out_y;  // of the result
 };
 
 class Geometry {

@@ -79,8 +79,8 @@ OutputTables OutputTables::make(DType dtype, Layout layout, const std::optional<
 }
 
 void TensorWriter::prepare(const OutputTables& tables, const View& view, std::span<std::byte> out) {
-  const Run x = view.x.visible({0, view.x.size});
-  const Run y = view.y.visible({0, view.y.size});
+  const Interval x = view.x.visible({0, view.x.size});
+  const Interval y = view.y.visible({0, view.y.size});
   tables_ = &tables;
   out_ = out.data();
   mirrored_ = view.x.mirrored;

@@ -27,8 +27,8 @@ Taps taps_of(std::uint32_t from, std::uint32_t to, std::uint32_t place);
 struct AxisWindow {
   std::uint32_t from = 0;  // whole input size
   std::uint32_t to = 0;    // whole output size
-  Run in;
-  Run out;
+  Interval in;
+  Interval out;
 
   bool is_identity() const { return from == to; }
 };

@@ -4,17 +4,17 @@
 
 namespace foreload {
 
-bool ViewStage::is_plain(const View& view, Run x, Run y) {
+bool ViewStage::is_plain(const View& view, Interval x, Interval y) {
   return !view.x.mirrored && view.x.visible(x) == x && view.y.visible(y) == y;
 }
 
-Bytes ViewStage::bytes(Run x) {
+Bytes ViewStage::bytes(Interval x) {
   return 2 * row_bytes(static_cast<std::uint64_t>(x.size()));
 }
 
-void ViewStage::prepare(const View& view, Run x, Run y, Scratch& scratch, RowSink& next) {
-  Run seen_x = view.x.visible(x);
-  Run seen_y = view.y.visible(y);
+void ViewStage::prepare(const View& view, Interval x, Interval y, Scratch& scratch, RowSink& next) {
+  Interval seen_x = view.x.visible(x);
+  Interval seen_y = view.y.visible(y);
   if (seen_x.size() == 0 || seen_y.size() == 0) {
     seen_x = {x.first, x.first};
     seen_y = {y.end, y.end};

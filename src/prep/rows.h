@@ -29,11 +29,11 @@ class RowSink {
 class ViewStage final : public RowSink {
  public:
   // True when the rows of the parent are those of the view, so that no stage is needed.
-  static bool is_plain(const View& view, Run x, Run y);
-  static Bytes bytes(Run x);
+  static bool is_plain(const View& view, Interval x, Interval y);
+  static Bytes bytes(Interval x);
 
   // `x`, `y`: the window of the view that is wanted.
-  void prepare(const View& view, Run x, Run y, Scratch& scratch, RowSink& next);
+  void prepare(const View& view, Interval x, Interval y, Scratch& scratch, RowSink& next);
   // Pushes the black rows above the picture; all of them when nothing of the parent is visible.
   void start();
   void push(const std::uint8_t* row) override;

@@ -8,6 +8,7 @@ namespace foreload {
 
 namespace {
 
+constexpr int kMaxDepth = 64;
 constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string_view trimmed(std::string_view text) {
@@ -57,7 +58,9 @@ FoundLabel label_of_cls(std::string_view text) {
 }
 
 FoundLabel label_of_json(std::string_view text, std::string_view field) {
-  const nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  // What is nested deeper is dropped while it is read: a megabyte of brackets would take a hundred of memory.
+  const auto keep = [](int depth, nlohmann::json::parse_event_t, nlohmann::json&) { return depth < kMaxDepth; };
+  const nlohmann::json document = nlohmann::json::parse(text.begin(), text.end(), keep, false);
   if (document.is_discarded()) return {};
   const nlohmann::json* found = member(document, field);
   if (found == nullptr) found = at_path(document, field);

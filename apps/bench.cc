@@ -1,0 +1,97 @@
+// `foreload bench`: what this machine can do with a dataset, stage by stage, each rate beside its limit.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/machine.h"
+#include "base/text.h"
+#include "commands.h"
+#include "loader_flags.h"
+#include "probe/loader_rates.h"
+#include "progress.h"
+#include "signals.h"
+
+namespace foreload {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kExamples =
+    "  foreload bench data/train                       stage by stage, on all cores\n"
+    "  foreload bench data/train --chain 'resize(256), center_crop(224), normalize' --threads 1\n"
+    "`make bench` in the source tree runs the benchmarks behind the README's table.";
+
+constexpr Bytes kMostMeasured = 256_MiB;  // of the dataset
+
+struct Rates {
+  double read_bytes = 0;  // per second, plain loop over files
+  double chain_one = 0;   // samples per second, one thread
+  double chain_all = 0;   // all threads, no loader
+  double loader = 0;      // next(), samples in memory
+};
+
+// Medians over interleaved rounds: on a busy machine all rates of a round suffer alike.
+Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration window) {
+  FORELOAD_ASSIGN(Loader loader, Loader::open(options));
+  const Source& source = loader.source();
+  FORELOAD_ASSIGN(const LoadedSamples samples, load_samples(source, kMostMeasured));
+  FORELOAD_ASSIGN(
+      const Chain chain,
+      Chain::compile(
+          {.transforms = options.chain, .dtype = options.dtype, .layout = options.layout, .limits = options.limits}));
+  const unsigned threads = loader.stats().threads;
+  std::vector<double> read, one, all, ours;
+  Progress progress("measuring", "rounds", rounds + 1);
+  for (unsigned round = 0; round <= rounds; ++round) {
+    if (caught_signal() != 0) return Error{Code::kCancelled, "stopped by a signal"};
+    progress.set(round);
+    FORELOAD_ASSIGN(const double r, read_rate(source, window / 4));
+    FORELOAD_ASSIGN(const double c1, chain_rate(samples, chain, 1, window / 2));
+    FORELOAD_ASSIGN(const double cn, chain_rate(samples, chain, threads, window));
+    FORELOAD_ASSIGN(const double l, loader_rate(loader, window));
+    if (round == 0) continue;  // fills the cache
+    read.push_back(r);
+    one.push_back(c1);
+    all.push_back(cn);
+    ours.push_back(l);
+  }
+  return Rates{median(read), median(one), median(all), median(ours)};
+}
+
+Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& output) {
+  FORELOAD_ASSIGN(LoaderOptions options, flags.options());
+  options.warn = [&](const std::string& text) { output.warn(text); };
+  if (options.chain.empty()) options.chain = {random_resized_crop(224), random_flip(), normalize(kImageNet)};
+  const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
+  FORELOAD_ASSIGN(const Rates rates, measure(options, rounds, 1000ms));
+  output.line("{:<34} {:>14}   {}", "stage", "rate", "against its limit");
+  output.line("{:<34} {:>12}/s", "reading, one plain loop", format_bytes(static_cast<Bytes>(rates.read_bytes)));
+  output.line("{:<34} {:>9.0f} img/s", "prep, one thread", rates.chain_one);
+  output.line("{:<34} {:>9.0f} img/s   {:.0f} % of {} x one thread",
+              fmt::format("prep, {} thread(s), no loader", threads), rates.chain_all,
+              100 * rates.chain_all / rates.chain_one / threads, threads);
+  output.line("{:<34} {:>9.0f} img/s   {:.1f} % of prep without a loader", "loader, samples in memory", rates.loader,
+              100 * rates.loader / rates.chain_all);
+  return Json{{"threads", threads},
+              {"read_bytes_per_s", rates.read_bytes},
+              {"prep_one_thread_samples_per_s", rates.chain_one},
+              {"prep_all_threads_samples_per_s", rates.chain_all},
+              {"loader_samples_per_s", rates.loader},
+              {"loader_against_prep", rates.loader / rates.chain_all}};
+}
+
+}  // namespace
+
+Command bench_command(CLI::App& app) {
+  CLI::App* command = add_command(
+      app, "bench", "Measures each stage and the whole loader against the limits of this machine", kExamples);
+  auto flags = std::make_shared<LoaderFlags>(*command);
+  auto rounds = std::make_shared<unsigned>(5);
+  command->add_option("--rounds", *rounds, "Interleaved rounds of which the median is taken")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  return {command, [flags, rounds](const Output& output) { return run_bench(*flags, *rounds, output); }};
+}
+
+}  // namespace foreload

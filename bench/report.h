@@ -1,0 +1,42 @@
+// What every benchmark prints: figures with their goals, as text or as the JSON list of `--json`.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace foreload {
+
+class BenchReport {
+ public:
+  // `at_least`: larger is better; otherwise smaller is.
+  void add(const std::string& name, double value, const std::string& unit, double goal, bool at_least,
+           const std::string& how) {
+    const bool ok = at_least ? value >= goal : value <= goal;
+    const std::string wanted = fmt::format("{} {}", at_least ? "≥" : "≤", goal);
+    rows_.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"goal", wanted}, {"ok", ok}, {"how", how}});
+    missed_ = missed_ || !ok;
+  }
+
+  // The exit code: 1 when a goal was missed.
+  int print(bool json) const {
+    if (json) {
+      fmt::print("{}\n", rows_.dump(1));
+    } else {
+      for (const auto& row : rows_) {
+        fmt::print("{:<4} {:<46} {:>12.4g} {:<10} goal {:<8} {}\n", row["ok"].get<bool>() ? "ok" : "MISS",
+                   row["name"].get<std::string>(), row["value"].get<double>(), row["unit"].get<std::string>(),
+                   row["goal"].get<std::string>(), row["how"].get<std::string>());
+      }
+    }
+    return missed_ ? 1 : 0;
+  }
+
+ private:
+  nlohmann::ordered_json rows_ = nlohmann::ordered_json::array();
+  bool missed_ = false;
+};
+
+}  // namespace foreload

@@ -1,0 +1,132 @@
+#include "prep/jpeg_samples.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+
+#include <jpeglib.h>
+
+#include "base/random.h"
+
+namespace foreload {
+
+namespace {
+
+std::vector<std::uint8_t> picture_row(const JpegSpec& spec, unsigned y, KeyedRandom& random) {
+  const auto channels = static_cast<unsigned>(spec.components);
+  std::vector<std::uint8_t> row(std::size_t{spec.width} * channels);
+  for (unsigned x = 0; x < spec.width; ++x) {
+    for (unsigned c = 0; c < channels; ++c) {
+      const bool inside = (x / 13 + y / 11 + c) % 3 == 0;
+      const unsigned smooth = x * (2 + c) + y * (3 - c % 3);
+      const auto noise = static_cast<unsigned>(random.below(24));
+      row[x * channels + c] = static_cast<std::uint8_t>(inside ? 220 - noise : smooth + noise);
+    }
+  }
+  return row;
+}
+
+void set_sampling(jpeg_compress_struct& info, const JpegSpec& spec) {
+  for (int i = 0; i < spec.components; ++i) {
+    const auto at = static_cast<std::size_t>(i) * 2;
+    info.comp_info[i].h_samp_factor = at < spec.sampling.size() ? static_cast<int>(spec.sampling[at]) : 1;
+    info.comp_info[i].v_samp_factor = at < spec.sampling.size() ? static_cast<int>(spec.sampling[at + 1]) : 1;
+  }
+}
+
+J_COLOR_SPACE color_space(int components) {
+  switch (components) {
+    case 1:
+      return JCS_GRAYSCALE;
+    case 3:
+      return JCS_RGB;
+    case 4:
+      return JCS_CMYK;
+    default:
+      return JCS_UNKNOWN;
+  }
+}
+
+}  // namespace
+
+std::vector<std::byte> make_jpeg(const JpegSpec& spec) {
+  jpeg_compress_struct info;
+  jpeg_error_mgr errors;
+  info.err = jpeg_std_error(&errors);  // a wrong spec ends the test program
+  jpeg_create_compress(&info);
+  unsigned char* data = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&info, &data, &size);
+  info.image_width = spec.width;
+  info.image_height = spec.height;
+  info.input_components = spec.components;
+  info.in_color_space = color_space(spec.components);
+  jpeg_set_defaults(&info);
+  if (spec.components == 4) jpeg_set_colorspace(&info, spec.seed % 2 == 0 ? JCS_YCCK : JCS_CMYK);
+  jpeg_set_quality(&info, spec.quality, TRUE);
+  set_sampling(info, spec);
+  info.arith_code = spec.arithmetic;
+  info.restart_interval = spec.restart;
+  std::vector<jpeg_scan_info> scans;
+  for (int i = 0; spec.one_scan_per_component && i < spec.components; ++i) scans.push_back({1, {i}, 0, 63, 0, 0});
+  if (!scans.empty()) {
+    info.scan_info = scans.data();
+    info.num_scans = static_cast<int>(scans.size());
+  }
+  if (spec.progressive) jpeg_simple_progression(&info);
+  jpeg_start_compress(&info, TRUE);
+  KeyedRandom random(spec.seed, 0, 0, 0);
+  for (unsigned y = 0; y < spec.height; ++y) {
+    auto row = picture_row(spec, y, random);
+    JSAMPROW rows[1] = {row.data()};
+    jpeg_write_scanlines(&info, rows, 1);
+  }
+  jpeg_finish_compress(&info);
+  const auto* bytes = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> result(bytes, bytes + size);
+  jpeg_destroy_compress(&info);
+  std::free(data);
+  return result;
+}
+
+std::vector<JpegSpec> jpeg_kinds() {
+  const std::vector<std::vector<unsigned>> samplings = {
+      {},                  // 4:4:4
+      {2, 1, 1, 1, 1, 1},  // 4:2:2
+      {2, 2, 1, 1, 1, 1},  // 4:2:0
+      {1, 2, 1, 1, 1, 1},  // 4:4:0
+      {4, 1, 1, 1, 1, 1},  // 4:1:1
+      {2, 2, 2, 1, 1, 2},
+      {1, 1, 2, 2, 2, 2},
+      {4, 2, 2, 2, 1, 1},
+  };
+  std::vector<JpegSpec> kinds;
+  std::uint64_t seed = 1;
+  for (const auto& sampling : samplings) {
+    kinds.push_back({.width = 97, .height = 61, .sampling = sampling, .seed = ++seed});
+    kinds.push_back({.width = 130, .height = 83, .sampling = sampling, .progressive = true, .seed = ++seed});
+    kinds.push_back({.width = 64, .height = 64, .sampling = sampling, .restart = 3, .seed = ++seed});
+    kinds.push_back({.width = 33, .height = 18, .sampling = sampling, .one_scan_per_component = true, .seed = ++seed});
+  }
+  kinds.push_back({.width = 3, .height = 5, .sampling = samplings[2], .seed = ++seed});
+  kinds.push_back({.width = 35, .height = 70, .sampling = samplings[2], .arithmetic = true, .seed = ++seed});
+  for (const bool progressive : {false, true}) {
+    kinds.push_back({.width = 77, .height = 40, .components = 1, .progressive = progressive, .seed = ++seed});
+    kinds.push_back({.width = 50, .height = 41, .components = 1, .sampling = {2, 2}, .progressive = progressive});
+    kinds.push_back({.width = 71, .height = 45, .components = 4, .progressive = progressive, .seed = 100});
+    kinds.push_back({.width = 71, .height = 45, .components = 4, .progressive = progressive, .seed = 101});
+  }
+  kinds.push_back({.width = 60, .height = 45, .components = 4, .sampling = {2, 2, 1, 1, 1, 1, 2, 2}, .seed = 102});
+  return kinds;
+}
+
+std::string to_text(const JpegSpec& spec) {
+  return fmt::format(
+      "{}x{}, {} components, sampling {}, progressive {}, arithmetic {}, scans apart {}, restart {}, seed {}",
+      spec.width, spec.height, spec.components, fmt::join(spec.sampling, " "), spec.progressive, spec.arithmetic,
+      spec.one_scan_per_component, spec.restart, spec.seed);
+}
+
+}  // namespace foreload

@@ -1,0 +1,32 @@
+// JPEG files made for tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace foreload {
+
+struct JpegSpec {
+  unsigned width = 64;
+  unsigned height = 48;
+  int components = 3;              // 1 gray, 3 colour, 4 CMYK; 2 makes a file that no one shows
+  std::vector<unsigned> sampling;  // h, v of each component, one after the other; empty: all 1
+  int quality = 85;
+  bool progressive = false;
+  bool arithmetic = false;
+  bool one_scan_per_component = false;
+  unsigned restart = 0;  // MCUs between restart markers
+  std::uint64_t seed = 1;
+};
+
+// A picture of gradients, noise and edges.
+std::vector<std::byte> make_jpeg(const JpegSpec& spec);
+
+// One of each kind: all usual subsamplings and some unusual ones, gray, CMYK, progressive, arithmetic, restart markers,
+// odd sizes.
+std::vector<JpegSpec> jpeg_kinds();
+std::string to_text(const JpegSpec& spec);
+
+}  // namespace foreload
