@@ -48,7 +48,7 @@ build: packages-core $(RELEASE)/build.ninja
 	@cmake --build $(RELEASE) -j$(JOBS) --target foreload foreload_cli foreload_demo
 
 demo: build
-	@tools/demo $(RELEASE)/foreload build/demo-data
+	@tools/demo $(RELEASE) build/demo-data
 
 install: build
 	@cmake --install $(RELEASE) --prefix "$(PREFIX)"

@@ -142,10 +142,9 @@ Status Run::consume(const Batch& batch, EpochReport& epoch) {
   epoch.hash += hash;
   epoch.busy += accelerator_.step(batch.size());
   if (log_.is_open()) {
-    log_ << Json{{"epoch", batch.epoch()},  {"step", batch.step()},       {"position", first},
-                 {"samples", batch.size()}, {"order", hex16(hash.order)}, {"content", hex16(hash.content)}}
-                .dump()
-         << std::endl;
+    Json line{{"epoch", batch.epoch()}, {"step", batch.step()}, {"position", first}, {"ids", batch.ids()}};
+    if (options_.hash) line.update({{"order", hex16(hash.order)}, {"content", hex16(hash.content)}});
+    log_ << line.dump() << std::endl;
     if (!log_) return Error{Code::kIo, fmt::format("cannot write {}", options_.log)};
   }
   if (now() - saved_ > 200ms) return save_state();

@@ -81,30 +81,6 @@ Status end_to_end(const Settings& settings, const std::string& folder, BenchRepo
   return {};
 }
 
-// Source bytes of later epochs against dataset − cache, with a cache for half of the data.
-Status source_bytes(const Settings& settings, const std::string& folder, BenchReport& report) {
-  LoaderOptions options = image_options(folder, settings.work);
-  options.dtype = DType::kU8;
-  options.chain = {random_resized_crop(64)};
-  options.batch = 16;
-  options.epochs = 4;
-  options.memory = 100_MiB;
-  FORELOAD_ASSIGN(Loader loader, Loader::open(options));
-  while (loader.position().epoch < options.epochs) FORELOAD_TRY(loader.next());
-  const LoaderStats stats = loader.stats();
-  double worst = 0;
-  for (std::size_t e = 1; e < stats.epochs.size(); ++e) {
-    const auto read = static_cast<double>(stats.epochs[e].source_bytes);
-    const double expected =
-        static_cast<double>(loader.source().total_bytes()) - static_cast<double>(stats.cached_bytes);
-    worst = std::max(worst, std::abs(read / expected - 1));
-  }
-  const double share = static_cast<double>(stats.cached_bytes) / static_cast<double>(loader.source().total_bytes());
-  report.add("loader/source_bytes_off_plan", worst, "share", 0.01, false,
-             fmt::format("epochs 1-3, cache holds {:.0f} % of the data; |read / (dataset - cache) - 1|", 100 * share));
-  return {};
-}
-
 // Busy share of an emulated accelerator that is slower than the pipeline, after the first 20 batches.
 Status utilisation(const Settings& settings, const std::string& folder, BenchReport& report) {
   LoaderOptions options = image_options(folder, settings.work);
@@ -184,6 +160,30 @@ LoaderOptions large_options(const std::string& work) {
   return options;
 }
 
+// Source bytes of later epochs against dataset − cache, with a cache for about half of the data. Many small samples,
+// because what is in transit at an epoch's end may serve the next one's beginning, and that must not hide an error.
+Status source_bytes(const Settings& settings, BenchReport& report) {
+  FORELOAD_TRY(make_large(settings.work + "/large"));
+  LoaderOptions options = large_options(settings.work);
+  options.dataset = {settings.work + "/large/s-000.tar"};
+  options.epochs = 4;
+  options.memory = 28_MiB;
+  FORELOAD_ASSIGN(Loader loader, Loader::open(options));
+  while (loader.position().epoch < options.epochs) FORELOAD_TRY(loader.next());
+  const LoaderStats stats = loader.stats();
+  const auto total = static_cast<double>(loader.source().total_bytes());
+  const double cached = static_cast<double>(stats.cached_bytes) * kTinySample / (kTinySample + 16);  // without headers
+  double worst = 0;
+  for (std::size_t e = 1; e < stats.epochs.size(); ++e) {
+    worst = std::max(worst, std::abs(static_cast<double>(stats.epochs[e].source_bytes) / (total - cached) - 1));
+  }
+  report.add(
+      "loader/source_bytes_off_plan", worst, "share", 0.01, false,
+      fmt::format("epochs 1-3 of 128,116 samples, cache holds {:.0f} % of the data; |read / (dataset - cache) - 1|",
+                  100 * cached / total));
+  return {};
+}
+
 // Starts this program again with `mode`; returns the line that it prints.
 Result<std::string> run_again(const Settings& settings, const char* mode) {
   int ends[2];
@@ -256,7 +256,7 @@ Status run(const Settings& settings, BenchReport& report) {
   std::filesystem::create_directories(settings.work + "/index");
   FORELOAD_ASSIGN(const std::string folder, image_folder(settings));
   FORELOAD_TRY(end_to_end(settings, folder, report));
-  FORELOAD_TRY(source_bytes(settings, folder, report));
+  FORELOAD_TRY(source_bytes(settings, report));
   FORELOAD_TRY(utilisation(settings, folder, report));
   FORELOAD_TRY(first_batch(settings, report));
   return memory(settings, report);

@@ -48,14 +48,14 @@ struct Limits {
 };
 
 struct LoaderOptions {
-  std::vector<std::string> dataset;  // see SourceOptions::datasets
-  std::uint64_t batch = 1;           // samples per learner, as in torch
-  std::uint64_t global_batch = 0;    // 0: batch × world; fixed when the world may change between runs
+  std::vector<std::string> dataset{};  // see SourceOptions::datasets
+  std::uint64_t batch = 1;             // samples per learner, as in torch
+  std::uint64_t global_batch = 0;      // 0: batch × world; fixed when the world may change between runs
   std::uint64_t seed = 0;
   bool shuffle = true;
   LastBatch last_batch = LastBatch::kAuto;
-  std::vector<Transform> chain;  // empty: images as RandomResizedCrop(224) + flip + normalise; arrays as they are
-  DType dtype = DType::kF32;     // of images: u8, f16 or f32
+  std::vector<Transform> chain{};  // empty: images as RandomResizedCrop(224) + flip + normalise; arrays as they are
+  DType dtype = DType::kF32;       // of images: u8, f16 or f32
   Layout layout = Layout::kNchw;
   Bytes memory = 0;           // for cache, batches, reads and scratch together; 0: half of what is free
   unsigned threads = 0;       // prep threads; 0: as many as the process may run on
@@ -64,14 +64,14 @@ struct LoaderOptions {
   std::uint32_t world = 1;
   Epoch epochs = 0;  // how many will be read; 0: not known. Nothing is fetched beyond them
   OnError on_error = OnError::kFail;
-  Limits limits;
-  SourceOptions source;    // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
+  Limits limits{};
+  SourceOptions source{};  // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
   bool cache = true;       // false: keep nothing between epochs
   bool direct_io = false;  // read past the page cache: for storage that other jobs' files should not lose
-  std::string io;          // "", "uring" or "threads": which engine reads; empty: the best that works here
-  std::string storage;     // emulated slow storage, "100MB/s,5ms,bucket=FILE"; empty: none. For tests
-  std::string record;      // file that receives the event record; empty: none
-  std::function<void(const std::string&)> warn;  // one line per cause; never called after close
+  std::string io{};        // "", "uring" or "threads": which engine reads; empty: the best that works here
+  std::string storage{};   // emulated slow storage, "100MB/s,5ms,bucket=FILE"; empty: none. For tests
+  std::string record{};    // file that receives the event record; empty: none
+  std::function<void(const std::string&)> warn{};  // one line per cause; never called after close
 };
 
 // Everything that resume needs. `position` counts what the whole job has consumed of the epoch.
@@ -94,8 +94,8 @@ struct Quarantined {
   Epoch epoch = 0;
   Position position = 0;
   SampleId id = 0;
-  std::string key;
-  std::string reason;
+  std::string key{};
+  std::string reason{};
 };
 
 // Of one epoch, complete or running.
@@ -114,14 +114,14 @@ struct EpochStats {
 };
 
 struct LoaderStats {
-  std::vector<EpochStats> epochs;  // the last 1,024 and the running one
-  std::vector<Quarantined> quarantine;
+  std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
+  std::vector<Quarantined> quarantine{};
   Bytes memory_budget = 0;
   Bytes cache_capacity = 0;  // what the placement plan keeps
   Bytes cached_bytes = 0;    // what is kept by now
   unsigned ring_slots = 0;
   unsigned threads = 0;
-  std::string io;
+  std::string io{};
 };
 
 // Of one learner's share of an epoch.

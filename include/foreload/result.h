@@ -23,7 +23,7 @@ const char* code_name(Code code);
 
 struct Error {
   Code code = Code::kInvalid;
-  std::string message;  // names the thing, what was tried and what to do next
+  std::string message{};  // names the thing, what was tried and what to do next
 };
 
 template <typename T>

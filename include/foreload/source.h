@@ -26,13 +26,13 @@ struct FileStamp {
 // Where a sample's bytes are: a range of one file below the source's root.
 struct Extent {
   int root = -1;           // directory descriptor, owned by the source
-  std::string path;        // relative to root, never absolute, never with ".."
-  std::string display;     // what an error message calls it
+  std::string path{};      // relative to root, never absolute, never with ".."
+  std::string display{};   // what an error message calls it
   std::uint64_t file = 0;  // number of the file inside this source: equal means same file
   bool shared = false;     // many samples live in this file (tar shard): worth keeping open
   Bytes offset = 0;
   Bytes length = 0;
-  FileStamp stamp;
+  FileStamp stamp{};
 };
 
 struct Dimensions {
@@ -63,20 +63,20 @@ class Source {
 struct SourceOptions {
   // Each is a folder, a tar file, or a list of tars ("train-{000..009}.tar", "train-*.tar");
   // several are concatenated in this order.
-  std::vector<std::string> datasets;
+  std::vector<std::string> datasets{};
   // Which samples to take, in this order: ids or keys. Empty: all.
-  std::variant<std::monostate, std::vector<SampleId>, std::vector<std::string>> subset;
+  std::variant<std::monostate, std::vector<SampleId>, std::vector<std::string>> subset{};
   // Tar members "key.json": the field that holds the label.
   std::string label_field = "label";
   // Where the index is kept. Empty: beside the dataset, or in the user's cache folder when that
   // is not writable.
-  std::string index_folder;
+  std::string index_folder{};
   bool rebuild_index = false;
   unsigned threads = 0;  // 0: as many as the machine has
   // Called from the opening thread while the index is built: entries found, and how many there
   // will be (0: not known yet).
-  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
-  std::function<void(const std::string&)> warn;
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress{};
+  std::function<void(const std::string&)> warn{};
 };
 
 Result<std::unique_ptr<Source>> open_source(const SourceOptions& options);

@@ -1,5 +1,5 @@
-// The one place that starts threads. A Thread has a name (as seen in `top -H`) and blocks all signals,
-// so that they reach the application's own threads; it is joined when destroyed.
+// The one place that starts threads. A Thread has a name (as seen in `top -H`) and blocks all signals
+// but faults, so that they reach the application's own threads; it is joined when destroyed.
 #pragma once
 
 #include <cstdint>

@@ -143,8 +143,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                       .threads = threads_,
                       .batch = batch});
   desk_->tell(pipeline_.get());
-  pipeline_->start(0);
-  return {};
+  return pipeline_->start(0);
 }
 
 Loader::Parts::~Parts() {
@@ -272,8 +271,9 @@ Status Loader::Parts::seek(const State& state) {
                      .epoch = static_cast<std::uint32_t>(epoch_),
                      .position = state.position});
   }
-  pipeline_->start(stream_->number_of(epoch_, step_));
-  return {};
+  const Status started = pipeline_->start(stream_->number_of(epoch_, step_));
+  if (!started.ok()) error_ = started.error();
+  return started;
 }
 
 LoaderStats Loader::Parts::stats() const {

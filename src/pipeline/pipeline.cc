@@ -17,7 +17,7 @@ Pipeline::~Pipeline() {
   stop();
 }
 
-void Pipeline::start(std::uint64_t number) {
+Status Pipeline::start(std::uint64_t number) {
   FORELOAD_CHECK(threads_.empty(), "a pipeline is started once at a time");
   const PacerOptions pacing{
       .max_depth = parts_.tiers.max_depth(), .ring_slots = parts_.ring.slots(), .batch = options_.batch};
@@ -36,12 +36,21 @@ void Pipeline::start(std::uint64_t number) {
                                                        .on_error = options_.on_error,
                                                        .record = parts_.record});
   scratch_.restart();
+  const Status started = start_threads(number);
+  if (!started.ok()) stop();
+  return started;
+}
+
+Status Pipeline::start_threads(std::uint64_t number) {
   threads_.reserve(options_.threads + 1);
-  threads_.emplace_back("fl-fetch", [this, number] { fetcher_->run(number); });
+  FORELOAD_ASSIGN(Thread fetch, Thread::start("fl-fetch", [this, number] { fetcher_->run(number); }));
+  threads_.push_back(std::move(fetch));
   for (unsigned i = 0; i < options_.threads; ++i) {
-    threads_.emplace_back(fmt::format("fl-prep-{}", i),
-                          [this, i] { preparer_->run(static_cast<std::uint16_t>(i + 1)); });
+    const auto body = [this, i] { preparer_->run(static_cast<std::uint16_t>(i + 1)); };
+    FORELOAD_ASSIGN(Thread worker, Thread::start(fmt::format("fl-prep-{}", i), body));
+    threads_.push_back(std::move(worker));
   }
+  return {};
 }
 
 void Pipeline::stop() {

@@ -38,8 +38,9 @@ class Pipeline {
   Pipeline(const PipelineParts& parts, const PipelineOptions& options);
   ~Pipeline();  // stops
 
-  void start(std::uint64_t number);  // REQUIRES: stopped
-  void stop();                       // ends all threads; what was prepared ahead is dropped
+  // Fails, with nothing running, when the machine gives no more threads. REQUIRES: stopped.
+  Status start(std::uint64_t number);
+  void stop();  // ends all threads; what was prepared ahead is dropped
   // Forgets the threads: for a forked child, where they do not exist.
   void abandon();
 
@@ -47,6 +48,8 @@ class Pipeline {
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
 
  private:
+  Status start_threads(std::uint64_t number);
+
   PipelineParts parts_;
   PipelineOptions options_;
   WorkTable works_;

@@ -64,7 +64,7 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
     return plan;
   }
   // Every sample must be able to pass, also when that leaves nothing to be cached.
-  const Bytes ahead = std::min(2 * needs.read_depth * needs.mean_footprint, rest / 2);
+  const Bytes ahead = std::min(2 * needs.read_depth * needs.mean_footprint, rest / 4);
   const Bytes passable = needs.substitutes ? rest / 2 : rest;
   plan.transit = std::min(std::max({ahead, needs.longest_footprint, kSmallestTransit}), passable);
   plan.longest_footprint = std::min(needs.longest_footprint, plan.transit);

@@ -67,6 +67,10 @@ Chain::~Chain() = default;
 
 Result<Chain> Chain::compile(const ChainOptions& options) {
   if (options.transforms.empty()) return Error{Code::kInvalid, "the chain is empty: name at least one transform"};
+  if (options.transforms.size() > kMostTransforms) {
+    return Error{Code::kInvalid, fmt::format("the chain has {} transforms; at most {} are possible",
+                                             options.transforms.size(), kMostTransforms)};
+  }
   auto program = std::make_unique<Program>();
   program->limits = options.limits;
   Declaration declared;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "base/random.h"
 #include "prep/crop.h"
@@ -59,6 +60,7 @@ TEST(ChainTest, OutputIsDeclaredOnce) {
 
 TEST(ChainTest, ContradictionsAreRefusedWithAdvice) {
   EXPECT_NE(refusal({}).find("empty"), std::string::npos);
+  EXPECT_NE(refusal({.transforms = std::vector<Transform>(65, resize(8, 8))}).find("65 transforms"), std::string::npos);
   EXPECT_NE(refusal({.transforms = {resize(256)}}).find("center_crop(224)"), std::string::npos);
   EXPECT_NE(refusal({.transforms = {center_crop(9), normalize(kImageNet)}, .dtype = DType::kU8}).find("u8"),
             std::string::npos);
@@ -189,6 +191,26 @@ TEST(ChainTest, SampleDependsOnlyOnItsKey) {
   EXPECT_NE(run(one, chain, jpeg, {2, 2, 3}), first);
   EXPECT_NE(run(one, chain, jpeg, {1, 3, 3}), first);
   EXPECT_NE(run(one, chain, jpeg, {1, 2, 4}), first);
+}
+
+TEST(ChainTest, ThreadsAgree) {
+  const auto jpeg = make_jpeg({.width = 200, .height = 150, .sampling = {2, 2, 1, 1, 1, 1}});
+  const auto png = make_png({.width = 90, .height = 80});
+  const Chain chain = compiled({.transforms = {random_resized_crop(32), random_flip()}});
+  std::vector<Bytes8> results(4);
+  {
+    std::vector<std::jthread> threads;
+    for (auto& result : results) {
+      threads.emplace_back([&] {
+        ChainRunner runner(chain);
+        for (Position p = 0; p < 40; ++p) {
+          const Bytes8 out = run(runner, chain, p % 2 == 0 ? jpeg : png, {3, 1, p});
+          result.insert(result.end(), out.begin(), out.end());
+        }
+      });
+    }
+  }
+  for (const auto& result : results) EXPECT_EQ(result, results[0]);
 }
 
 TEST(ChainTest, FlipsHalfOfTheSamples) {

@@ -18,7 +18,6 @@ namespace foreload {
 namespace {
 
 constexpr std::size_t kMostText = 64 << 10;
-constexpr std::size_t kMostTransforms = 64;
 
 class Parser {
  public:
@@ -27,7 +26,7 @@ class Parser {
   Result<std::vector<Transform>> chain() {
     std::vector<Transform> transforms;
     do {
-      if (transforms.size() == kMostTransforms) return error("at most 64 transforms");
+      if (transforms.size() == kMostTransforms) return error(fmt::format("at most {} transforms", kMostTransforms));
       FORELOAD_ASSIGN(Transform transform, op());
       transforms.push_back(std::move(transform));
     } while (take(','));

@@ -16,8 +16,6 @@ namespace foreload {
 
 namespace {
 
-constexpr std::uint32_t kMaxSteps = 64;
-
 Interval window(Interval needed, const AxisView& view, std::uint32_t to) {
   if (needed.size() == 0) return {};
   const auto from = static_cast<std::uint32_t>(view.size);
@@ -78,7 +76,7 @@ Status Geometry::cut(std::int64_t left, std::int64_t top, Dimensions size) {
 Status Geometry::resize(Dimensions to) {
   const Dimensions from = size();
   if (from.width == to.width && from.height == to.height) return {};
-  if (!fits(to) || steps_.size() == kMaxSteps) {
+  if (!fits(to)) {
     return Error{Code::kBadSample, fmt::format("its {}x{} pixels would be resized to {}x{}", from.width, from.height,
                                                to.width, to.height)};
   }

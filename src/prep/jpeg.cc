@@ -15,6 +15,7 @@
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include <jpeglib.h>
@@ -247,6 +248,7 @@ Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
   box_ = box;
   row_ = scratch.data() + kMisalignment;
   first_pixel_ = box.x - columns.first;
+  std::memset(row_ + columns.count() * kPixelBytes, 0, kRowSlack);
   if (!guarded([this, columns] { start_at(columns, box_.y); })) return error();
   FORELOAD_CHECK(info_.output_width == columns.count(), "libjpeg cuts at the MCUs that were given");
   return {};

@@ -100,7 +100,7 @@ std::vector<JpegSpec> jpeg_kinds() {
       {4, 1, 1, 1, 1, 1},  // 4:1:1
       {2, 2, 2, 1, 1, 2},
       {1, 1, 2, 2, 2, 2},
-      {4, 2, 2, 2, 1, 1},
+      {4, 1, 2, 1, 1, 1},
   };
   std::vector<JpegSpec> kinds;
   std::uint64_t seed = 1;

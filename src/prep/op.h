@@ -18,6 +18,8 @@
 
 namespace foreload {
 
+inline constexpr std::size_t kMostTransforms = 64;  // of a chain
+
 // Samples that are arrays already.
 struct ArraySpec {
   TensorSpec tensor;

@@ -76,6 +76,8 @@ Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsi
 }
 
 Result<double> loader_rate(Loader& loader, Duration duration) {
+  // What was prepared while nobody asked is no rate: it is used up first.
+  for (unsigned stock = loader.stats().ring_slots; stock > 0; --stock) FORELOAD_TRY(loader.next());
   std::uint64_t samples = 0;
   const Time start = now();
   Time last = start;

@@ -20,7 +20,7 @@ Result<LoadedSamples> load_samples(const Source& source, Bytes most);
 
 // Samples per second of the bare chain: every thread runs it over `samples`, into batches of its own.
 Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsigned threads, Duration duration);
-// Samples per second of next(), on a loader whose dataset is cached.
+// Samples per second of next(), on a loader whose dataset is cached, once the batches prepared before are used up.
 Result<double> loader_rate(Loader& loader, Duration duration);
 // Bytes per second of a plain loop that opens and reads file after file.
 Result<double> read_rate(const Source& source, Duration duration);

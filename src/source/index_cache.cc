@@ -1,6 +1,7 @@
 #include "source/index_cache.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/machine.h"
+#include "source/payload.h"
 #include "source/warnings.h"
 
 namespace foreload {
@@ -105,13 +107,20 @@ Result<std::vector<std::byte>> scan(const Dataset& dataset, const std::string& u
   return *std::move(content);
 }
 
+// A scan frees many small pieces, which the allocator would keep: for a million samples as much as the index itself.
+void give_back_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
 // Maps what was written, so that the pages are shared with other processes.
 CachedIndex keep(const Dataset& dataset, Index built, std::span<const std::byte> content, const std::string& uri,
                  const SourceOptions& options) {
   std::string reason = "no folder for it is known";
   for (const Candidate& candidate : candidates(dataset.place(), options)) {
     Status status = candidate.may_create_folder ? create_folders(candidate.folder) : Status();
-    if (status.ok()) status = dataset.save_index(candidate.path, content, built.view());
+    if (status.ok()) status = save_index(dataset, candidate.path, content, built.view());
     if (!status.ok()) {
       reason = status.error().message;
       continue;
@@ -130,6 +139,18 @@ CachedIndex keep(const Dataset& dataset, Index built, std::span<const std::byte>
 
 }  // namespace
 
+Status save_index(const Dataset& dataset, const std::string& path, std::span<const std::byte> content,
+                  const IndexView& index) {
+  constexpr mode_t kAnyWrite = 0222;
+  const std::string folder(directory_name(path));
+  struct stat status {};
+  // Root could write all the same; but whoever took away every write bit meant it.
+  if (stat(folder.c_str(), &status) == 0 && (status.st_mode & kAnyWrite) == 0) {
+    return Error{Code::kIo, fmt::format("the folder {} is marked read-only", folder)};
+  }
+  return dataset.save_index(path, content, index);
+}
+
 Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
   std::optional<CachedIndex> found;
   for (const Candidate& candidate : candidates(dataset.place(), options)) {
@@ -140,6 +161,7 @@ Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, c
     const std::span<const std::byte> bytes = content;  // stays valid: the vector is moved, not copied
     FORELOAD_ASSIGN(Index built, Index::from_bytes(std::move(content)));
     found = keep(dataset, std::move(built), bytes, uri, options);
+    give_back_memory();
   }
   for (const std::string& line : found->index.view().notes()) warn(options, uri, line);
   return *std::move(found);

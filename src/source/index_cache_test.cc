@@ -228,6 +228,40 @@ TEST(IndexCacheTest, AnUnwritableFolderSendsTheIndexToTheUsersCache) {
   EXPECT_EQ(open_at(folder.path()).progress_calls, 0u);
 }
 
+TEST(IndexCacheTest, NothingIsWrittenIntoAFolderThatIsMarkedReadOnlyEvenByRoot) {
+  const TestFolder folder;
+  const TestFolder cache;
+  fill_flat(folder);
+  const Environment environment("XDG_CACHE_HOME", cache.path());
+  ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
+  struct stat before {};
+  ASSERT_EQ(stat(folder.path().c_str(), &before), 0);
+  EXPECT_GT(open_at(folder.path()).progress_calls, 0u);
+  EXPECT_EQ(open_at(folder.path()).progress_calls, 0u);
+  const std::vector<Dimensions> dimensions(3, Dimensions{4, 5});
+  EXPECT_TRUE(store_dimensions(open_at(folder.path()).source(), dimensions).ok());
+  EXPECT_TRUE(open_at(folder.path()).source().dimensions(0));
+  struct stat after {};
+  ASSERT_EQ(stat(folder.path().c_str(), &after), 0);
+  EXPECT_EQ(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+  EXPECT_TRUE(index_files(folder.path()).empty());
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+}
+
+TEST(IndexCacheTest, AnIndexInAFolderThatWasLockedLaterIsReadButNotRewritten) {
+  const TestFolder folder;
+  fill_classes(folder);
+  open_at(folder.path());
+  ASSERT_EQ(chmod(folder.path().c_str(), 0555), 0);
+  const Opening opening = open_at(folder.path());
+  EXPECT_EQ(opening.progress_calls, 0u);
+  const std::vector<Dimensions> dimensions(3, Dimensions{4, 5});
+  const Status stored = store_dimensions(opening.source(), dimensions);
+  ASSERT_FALSE(stored.ok());
+  EXPECT_NE(stored.error().message.find("is marked read-only"), std::string::npos);
+  ASSERT_EQ(chmod(folder.path().c_str(), 0755), 0);
+}
+
 TEST(IndexCacheTest, WhereNothingIsWritableTheIndexIsKeptInMemoryWithAWarning) {
   const TestFolder folder;
   const TestFolder cache;

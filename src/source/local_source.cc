@@ -69,7 +69,7 @@ Status IndexedSource::store_dimensions(std::span<const Dimensions> dimensions) c
                  fmt::format("{} has no index file that could keep dimensions: name a writable index folder", uri_)};
   }
   const std::vector<std::byte> content = index().with_dimensions(dimensions);
-  return dataset_->save_index(cached_.path, content, index());
+  return save_index(*dataset_, cached_.path, content, index());
 }
 
 std::uint64_t fingerprint_of(const Source& source) {
