@@ -46,6 +46,7 @@ Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration wi
   for (unsigned round = 0; round <= rounds; ++round) {
     if (caught_signal() != 0) return Error{Code::kCancelled, "stopped by a signal"};
     progress.set(round);
+    wait_until_idle();
     FORELOAD_ASSIGN(const double r, read_rate(source, window / 4));
     FORELOAD_ASSIGN(const double c1, chain_rate(samples, chain, 1, window / 2));
     FORELOAD_ASSIGN(const double cn, chain_rate(samples, chain, threads, window));

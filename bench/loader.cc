@@ -67,8 +67,10 @@ Status end_to_end(const Settings& settings, const std::string& folder, BenchRepo
   while (loader.position().epoch == 0) FORELOAD_TRY(loader.next());
   std::vector<double> ratios, rates;
   for (unsigned round = 0; round < settings.rounds; ++round) {
+    wait_until_idle();
     FORELOAD_ASSIGN(const double before, chain_rate(samples, chain, threads, 750ms));
     FORELOAD_ASSIGN(const double ours, loader_rate(loader, 1500ms));
+    wait_until_idle();
     FORELOAD_ASSIGN(const double after, chain_rate(samples, chain, threads, 750ms));
     rates.push_back(ours);
     ratios.push_back(ours / ((before + after) / 2));

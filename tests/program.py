@@ -97,7 +97,8 @@ def foreign_files(pid, top):
         maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
         found |= {line.split(None, 5)[5] for line in maps.splitlines() if len(line.split(None, 5)) == 6}
     places = ("/dev/shm/", "/tmp/", "/var/tmp/", "/run/")
-    return sorted(path for path in found if path.startswith(places) and not path.startswith((str(top), FORELOAD)))
+    ours = (str(top), os.path.dirname(FORELOAD))
+    return sorted(path for path in found if path.startswith(places) and not path.startswith(ours))
 
 
 class ProgramTest(unittest.TestCase):

@@ -56,6 +56,24 @@ TEST(JpegTest, EveryBoxEqualsTheSamePartOfTheFullDecode) {
   }
 }
 
+// Where libjpeg would fall back to another upsampling because the cut is so narrow.
+TEST(JpegTest, ThinBoxesAtTheRightEdgeEqualTheFullDecode) {
+  const auto decoder = make_jpeg_decoder();
+  for (const std::vector<unsigned>& sampling : {std::vector<unsigned>{2, 1, 1, 1, 1, 1}, {2, 2, 1, 1, 1, 1}}) {
+    for (unsigned width = 33; width < 42; ++width) {
+      const auto jpeg = make_jpeg({.width = width, .height = 17, .sampling = sampling});
+      const auto full = decode_picture(*decoder, jpeg);
+      ASSERT_TRUE(full);
+      for (std::uint32_t x = 30; x < width; ++x) {
+        const Box box{x, 5, width - x, 3};
+        const auto part = decode_picture(*decoder, jpeg, box);
+        ASSERT_TRUE(part);
+        ASSERT_EQ(part->rgb, cut_out(*full, box).rgb) << width << " wide, from " << x;
+      }
+    }
+  }
+}
+
 TEST(JpegTest, GrayIsTheSameInAllChannels) {
   const auto decoder = make_jpeg_decoder();
   const auto picture = decode_picture(*decoder, make_jpeg({.components = 1}));

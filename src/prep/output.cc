@@ -15,14 +15,18 @@ constexpr std::size_t kChannels = 3;
 template <typename T>
 using Tables = std::array<std::array<T, 256>, kChannels>;
 
-// `step` is the distance from one pixel to the next: negative when mirrored.
+struct Pixels {
+  const std::uint8_t* first;
+  std::ptrdiff_t step;  // bytes from one pixel to the next: negative when mirrored
+  std::size_t count;
+};
+
 template <typename T>
-void write_planes(const Tables<T>& tables, const std::uint8_t* pixel, std::ptrdiff_t step, std::size_t count, T* out,
-                  std::size_t plane) {
-  T* red = out;
-  T* green = out + plane;
-  T* blue = out + 2 * plane;
-  for (std::size_t i = 0; i < count; ++i, pixel += step) {
+void write_planes(const Tables<T>& tables, const Pixels& pixels, T* red, std::size_t plane) {
+  T* green = red + plane;
+  T* blue = green + plane;
+  const std::uint8_t* pixel = pixels.first;
+  for (std::size_t i = 0; i < pixels.count; ++i, pixel += pixels.step) {
     red[i] = tables[0][pixel[0]];
     green[i] = tables[1][pixel[1]];
     blue[i] = tables[2][pixel[2]];
@@ -30,8 +34,9 @@ void write_planes(const Tables<T>& tables, const std::uint8_t* pixel, std::ptrdi
 }
 
 template <typename T>
-void write_pixels(const Tables<T>& tables, const std::uint8_t* pixel, std::ptrdiff_t step, std::size_t count, T* out) {
-  for (std::size_t i = 0; i < count; ++i, pixel += step, out += kChannels) {
+void write_pixels(const Tables<T>& tables, const Pixels& pixels, T* out) {
+  const std::uint8_t* pixel = pixels.first;
+  for (std::size_t i = 0; i < pixels.count; ++i, pixel += pixels.step, out += kChannels) {
     out[0] = tables[0][pixel[0]];
     out[1] = tables[1][pixel[1]];
     out[2] = tables[2][pixel[2]];
@@ -106,14 +111,13 @@ void TensorWriter::push(const std::uint8_t* row) {
 template <typename T>
 void TensorWriter::write(const Tables<T>& tables, const std::uint8_t* row) {
   constexpr auto kStep = static_cast<std::ptrdiff_t>(kPixelBytes);
-  const std::uint8_t* pixel = mirrored_ ? row + (count_ - 1) * kPixelBytes : row;
-  const std::ptrdiff_t step = mirrored_ ? -kStep : kStep;
+  const Pixels pixels{mirrored_ ? row + (count_ - 1) * kPixelBytes : row, mirrored_ ? -kStep : kStep, count_};
   T* out = reinterpret_cast<T*>(out_);
   const std::size_t first = row_ * width_ + left_;
   if (tables_->layout == Layout::kNchw) {
-    write_planes(tables, pixel, step, count_, out + first, width_ * height_);
+    write_planes(tables, pixels, out + first, width_ * height_);
   } else {
-    write_pixels(tables, pixel, step, count_, out + first * kChannels);
+    write_pixels(tables, pixels, out + first * kChannels);
   }
 }
 

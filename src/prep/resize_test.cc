@@ -66,6 +66,31 @@ TEST(ResizeTest, EqualsPillow) {
   EXPECT_EQ(resized(row, {1, 5}, {1, 2}, {0, 0, 1, 2}), gray_picture({103, 147}));
 }
 
+// FNV-1a over the RGB bytes of a resized pattern.
+std::uint64_t pattern_hash(Dimensions from, Dimensions to) {
+  Bytes8 picture;
+  for (std::uint64_t y = 0; y < from.height; ++y) {
+    for (std::uint64_t x = 0; x < from.width; ++x) {
+      for (std::uint64_t c = 0; c < 4; ++c) {
+        picture.push_back(static_cast<std::uint8_t>((x * x * 3 + y * y * 5 + x * y * 7 + c * 50) >> 3));
+      }
+    }
+  }
+  const Bytes8 result = resized(picture, from, to, {0, 0, to.width, to.height});
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (i % 4 != 3) hash = (hash ^ result[i]) * 0x100000001b3;
+  }
+  return hash;
+}
+
+// The hashes are of Pillow's results: large enough that a wrong last bit of a weight shows.
+TEST(ResizeTest, LargePicturesEqualPillow) {
+  EXPECT_EQ(pattern_hash({400, 300}, {224, 224}), 0x11b09f0f054c8e2du);
+  EXPECT_EQ(pattern_hash({97, 301}, {224, 100}), 0x8d9daab96d081f12u);
+  EXPECT_EQ(pattern_hash({1500, 40}, {64, 64}), 0x84b1574aabc332ceu);
+}
+
 TEST(ResizeTest, OneColourStaysThatColour) {
   for (const std::uint8_t value : {0, 1, 127, 254, 255}) {
     const Bytes8 picture(std::size_t{37} * 41 * 4, value);

@@ -6,17 +6,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/thread.h"
 #include "source/describe.h"
 
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kBatch =
-    64;  // samples of output that a thread fills before it starts over, as a ring slot would
+using namespace std::chrono_literals;
+
+constexpr Duration kIdleWindow = 40ms;
+// Samples of output that a thread fills before it starts over, as it would a ring slot.
+constexpr std::uint64_t kBatch = 64;
 
 Status read_into(const Source& source, SampleId id, std::span<std::byte> into) {
   const Extent extent = source.locate(id);
@@ -64,6 +69,15 @@ Result<LoadedSamples> load_samples(const Source& source, Bytes most) {
     at += into.size();
   }
   return loaded;
+}
+
+void wait_until_idle() {
+  for (double before = cpu_seconds();;) {
+    std::this_thread::sleep_for(kIdleWindow);
+    const double used = cpu_seconds() - before;
+    if (used < 0.1 * seconds(kIdleWindow)) return;
+    before += used;
+  }
 }
 
 Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsigned threads, Duration duration) {

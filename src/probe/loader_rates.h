@@ -18,6 +18,9 @@ struct LoadedSamples {
 // At most `most` bytes, from the first sample on.
 Result<LoadedSamples> load_samples(const Source& source, Bytes most);
 
+// Returns when this process does nothing any more: a loader that fills its ring would disturb the next measurement.
+void wait_until_idle();
+
 // Samples per second of the bare chain: every thread runs it over `samples`, into batches of its own.
 Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsigned threads, Duration duration);
 // Samples per second of next(), on a loader whose dataset is cached, once the batches prepared before are used up.
