@@ -183,6 +183,7 @@ Json Run::epoch_json(const EpochStats& stats, const EpochReport& epoch) const {
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
   json["utilisation"] = accelerator_.exists() ? Json(share_of(epoch.busy, stats.wall)) : Json();
   json["replaced"] = stats.replaced;
+  json["damaged"] = stats.damaged;
   json["padded"] = stats.padded;
   return json;
 }

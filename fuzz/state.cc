@@ -1,4 +1,5 @@
-// Saved states are untrusted: whatever the bytes are, parsing ends with a state or an error, and a state survives the way back.
+// Saved states are untrusted: whatever the bytes are, parsing ends with a state or an error, and a state survives the
+// way back.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -174,5 +174,30 @@ class ProgramTest(unittest.TestCase):
         return found
 
 
+class RefusalTest(ProgramTest):
+    def refused(self, *arguments, words=(), codes=(1, 2)):
+        """Runs it as text and with --json; both have to fail alike and to change no file."""
+        before = self.tree()
+        done = self.foreload(*arguments)
+        self.assert_fails(done, *words, codes=codes)
+        again = self.foreload(*arguments, "--json")
+        self.assertEqual(again.returncode, done.returncode)
+        report = json.loads(again.out)
+        self.assertEqual((report["schema"], report["command"]), (1, arguments[0]))
+        self.assertEqual(f"foreload: {report['error']['message']}", again.err.splitlines()[-1])
+        self.assertEqual(self.tree(), before)
+        report["error"]["warnings"] = done.err
+        return report["error"]
+
+    def warned(self, *arguments, words=()):
+        """Runs it: it succeeds with one warning that has all the words."""
+        done = self.foreload(*arguments)
+        self.assertEqual(done.returncode, 0, done.err)
+        warnings = done.err.splitlines()
+        fitting = [line for line in warnings if all(str(word) in line for word in words)]
+        self.assertEqual(len(fitting), 1, f"{words} in {warnings}")
+        return done
+
+
 def stop_code(number):
     return {signal.SIGINT: 130, signal.SIGTERM: 143}[number]

@@ -105,11 +105,12 @@ struct EpochStats {
   std::uint64_t batches = 0;
   std::uint64_t padded = 0;
   std::uint64_t replaced = 0;
-  Duration wall{};         // from the first next() of the epoch to its end
-  Duration fetch_stall{};  // next() waited for bytes
-  Duration prep_stall{};   // next() waited for decode and augment
-  Duration prep_busy{};    // worker time spent preparing, over all threads
-  Bytes memory_bytes = 0;  // sample bytes by the tier they came from
+  std::uint64_t damaged = 0;  // decoded all the same, as Pillow would
+  Duration wall{};            // from the first next() of the epoch to its end
+  Duration fetch_stall{};     // next() waited for bytes
+  Duration prep_stall{};      // next() waited for decode and augment
+  Duration prep_busy{};       // worker time spent preparing, over all threads
+  Bytes memory_bytes = 0;     // sample bytes by the tier they came from
   Bytes source_bytes = 0;
 };
 

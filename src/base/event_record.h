@@ -19,17 +19,17 @@ enum class EventKind : std::uint16_t {
   kHit = 3,          // bytes found in memory. a: id, b: length
   kReadStarted = 4,  // a: id, b: length, c: reads in flight
   kReadDone = 5,     // a: id, b: length, c: nanoseconds since it was submitted
-  kReadRetried = 6,  // a: id, b: attempt, c: errno
+  kReadRetried = 6,  // the read that ended needed more than one attempt. a: id, b: retries
   kPrepStarted = 7,  // a: id, b: length
   kPrepDone = 8,     // a: id, b: nanoseconds
   kPublished = 9,    // a: step, b: slot
   kWaited = 10,      // next() waited. a: step, b: nanoseconds for fetch, c: nanoseconds for prep
   kDelivered = 11,   // a: step, b: slot
-  kReleased = 12,    // b: slot
   kReplaced = 13,    // a: bad id, b: substitute, c: attempt
   kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second
   kEpochEnd = 15,
   kSeek = 16,
+  kJoined = 17,  // bytes were on their way already. a: id, b: length
 };
 
 struct Event {

@@ -29,6 +29,7 @@ void Accounts::add_batch(std::uint64_t samples, std::uint64_t padded, const Batc
   epoch.padded += padded;
   ++epoch.batches;
   epoch.replaced += cost.replaced;
+  epoch.damaged += cost.damaged;
   epoch.memory_bytes += cost.memory_bytes;
   epoch.source_bytes += cost.source_bytes;
   epoch.prep_busy += cost.prep_busy;

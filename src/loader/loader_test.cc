@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/event_record.h"
 #include "loader/ledger.h"
 
 namespace foreload {
@@ -241,6 +242,40 @@ TEST(LoaderTest, AForkedChildGetsAnErrorInsteadOfAHang) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(loader.next().ok()) << "the parent goes on";
+}
+
+TEST(LoaderTest, TheEventRecordTellsTheWholeRun) {
+  const Ledger ledger(100);
+  LoaderOptions options = ledger.options();
+  options.record = ledger.folder().path() + ".record";
+  options.epochs = 2;
+  read_all(options, 2);
+  const auto events = read_event_record(options.record);
+  std::filesystem::remove(options.record);
+  ASSERT_TRUE(events.ok()) << events.error().message;
+  std::map<EventKind, std::uint64_t> counts;
+  for (const Event& event : *events) ++counts[event.kind];
+  EXPECT_EQ(counts[EventKind::kOpen], 1u);
+  EXPECT_EQ(counts[EventKind::kReadStarted], 100u);
+  EXPECT_EQ(counts[EventKind::kReadDone], 100u);
+  EXPECT_EQ(counts[EventKind::kHit] + counts[EventKind::kJoined], 100u);
+  EXPECT_EQ(counts[EventKind::kPrepDone], 200u);
+  EXPECT_EQ(counts[EventKind::kSlotOpened], 26u);
+  EXPECT_EQ(counts[EventKind::kPublished], 26u);
+  EXPECT_EQ(counts[EventKind::kDelivered], 26u);
+  EXPECT_EQ(counts[EventKind::kEpochEnd], 2u);
+}
+
+TEST(LoaderTest, InterruptEndsAWaitAndNothingElse) {
+  const Ledger ledger(100);
+  LoaderOptions options = ledger.options();
+  options.storage = "1kB/s";
+  Loader loader = open(options);
+  std::jthread other([&] { loader.interrupt(); });
+  const auto batch = loader.next();
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, Code::kCancelled);
+  EXPECT_EQ(loader.position().position, 0u);
 }
 
 TEST(LoaderTest, ContradictionsAreRefusedInWords) {

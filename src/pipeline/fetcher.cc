@@ -114,6 +114,7 @@ bool Fetcher::ask_next(Time now) {
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kJoined:
+      record(EventKind::kJoined, plan, waiter.index, id, length);
       account(waiter, length, 0);
       waiters_[id].push_back(waiter);
       return true;
@@ -172,19 +173,7 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
 
 void Fetcher::arrive(const Arrival& arrival, Time now) {
   auto waiting = waiters_.extract(arrival.id);
-  if (pacer_.on_read_done(now, arrival.length, parts_.tiers.in_flight()) && parts_.record != nullptr) {
-    parts_.record->append({.time = now,
-                           .kind = EventKind::kDepth,
-                           .a = pacer_.depth(),
-                           .b = static_cast<std::uint64_t>(pacer_.bytes_per_second())});
-  }
-  if (parts_.record != nullptr) {
-    parts_.record->append({.time = now,
-                           .kind = EventKind::kReadDone,
-                           .a = arrival.id,
-                           .b = arrival.length,
-                           .c = static_cast<std::uint64_t>(arrival.took.count())});
-  }
+  record_read(arrival, now);
   if (waiting.empty()) return;
   for (const Waiter& waiter : waiting.mapped()) {
     Work work{.id = arrival.id, .attempt = waiter.attempt};
@@ -194,6 +183,21 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
       work.error = arrival.status.error();
     }
     settle(waiter, std::move(work), now);
+  }
+}
+
+// Tells the pacer, and the record what it made of it.
+void Fetcher::record_read(const Arrival& arrival, Time now) {
+  const bool changed = pacer_.on_read_done(now, arrival.length, parts_.tiers.in_flight());
+  if (parts_.record == nullptr) return;
+  const auto took = static_cast<std::uint64_t>(arrival.took.count());
+  parts_.record->append({.time = now, .kind = EventKind::kReadDone, .a = arrival.id, .b = arrival.length, .c = took});
+  if (arrival.retries > 0) {
+    parts_.record->append({.time = now, .kind = EventKind::kReadRetried, .a = arrival.id, .b = arrival.retries});
+  }
+  if (changed) {
+    const auto rate = static_cast<std::uint64_t>(pacer_.bytes_per_second());
+    parts_.record->append({.time = now, .kind = EventKind::kDepth, .a = pacer_.depth(), .b = rate});
   }
 }
 

@@ -70,6 +70,7 @@ class Fetcher {
   Answer request(SampleId id, bool urgent, Time now);
   std::optional<Error> refuse(SampleId id) const;
   void arrive(const Arrival& arrival, Time now);
+  void record_read(const Arrival& arrival, Time now);
   void settle(const Waiter& waiter, Work work, Time now);
   void deliver(RingItem item, Work work, Time now);
   Ahead& ahead(std::uint64_t number);

@@ -31,7 +31,9 @@ void Preparer::prepare(ChainRunner& runner, RingItem item, std::uint16_t worker)
   const Duration busy = now() - started;
   record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
   if (status.ok()) {
-    parts_.ring.finish(item, work.id, parts_.source.label(work.id), busy);
+    const BatchPlan plan = parts_.ring.plan_of(item.slot);  // before it is published: the slot may be another's then
+    const Prepared prepared{work.id, parts_.source.label(work.id), busy, runner.damaged()};
+    if (parts_.ring.finish(item, prepared)) record_published(plan, item.slot, worker);
   } else {
     reject(item, work, status.error());
   }
@@ -61,13 +63,13 @@ Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item)
 
 // A bad sample ends the run or is replaced; bytes that could not be read always end it.
 void Preparer::reject(RingItem item, const Work& work, const Error& error) {
-  if (error.code != Code::kBadSample) return parts_.ring.fail(item, error);
+  if (error.code != Code::kBadSample) return (void)parts_.ring.fail(item, error);
   const Error named{error.code, fmt::format("{}: {}", describe_sample(parts_.source, work.id), error.message)};
-  if (parts_.on_error == OnError::kFail) return parts_.ring.fail(item, named);
+  if (parts_.on_error == OnError::kFail) return (void)parts_.ring.fail(item, named);
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const Position position = plan.first + item.index;
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
-    return parts_.ring.fail(
+    return (void)parts_.ring.fail(
         item, {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",
                                        parts_.quarantine.cap(), named.message)});
   }
@@ -93,6 +95,17 @@ void Preparer::record(EventKind kind, RingItem item, std::uint16_t worker, std::
                          .position = plan.first + item.index,
                          .a = a,
                          .b = b});
+}
+
+void Preparer::record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker) {
+  if (parts_.record == nullptr) return;
+  parts_.record->append({.time = now(),
+                         .kind = EventKind::kPublished,
+                         .thread = worker,
+                         .epoch = static_cast<std::uint32_t>(plan.epoch),
+                         .position = plan.first,
+                         .a = plan.step,
+                         .b = slot});
 }
 
 }  // namespace foreload

@@ -42,6 +42,7 @@ class Preparer {
   void prepare(ChainRunner& runner, RingItem item, std::uint16_t worker);
   Status transform(ChainRunner& runner, const Work& work, RingItem item);
   void reject(RingItem item, const Work& work, const Error& error);
+  void record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker);
   void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
 
   PreparerParts parts_;

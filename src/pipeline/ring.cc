@@ -65,6 +65,7 @@ struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> source_bytes{0};
   std::atomic<std::uint64_t> prep_busy{0};
   std::atomic<std::uint64_t> replaced{0};
+  std::atomic<std::uint64_t> damaged{0};
   std::uint32_t failed_index = kNoFailure;
   std::uint32_t failed_code = 0;
   char error[kErrorText] = {};
@@ -131,7 +132,7 @@ std::optional<std::uint32_t> Ring::open(const BatchPlan& plan) {
     free.search_from = 0;
     free.waiting = free.unfinished = static_cast<std::uint32_t>(plan.count);
     free.bytes_complete = plan.count == 0 ? 0 : kBytesMissing;
-    free.memory_bytes = free.source_bytes = free.prep_busy = free.replaced = 0;
+    free.memory_bytes = free.source_bytes = free.prep_busy = free.replaced = free.damaged = 0;
     free.failed_index = kNoFailure;
     auto* positions = reinterpret_cast<Position*>(column(index, offsets_->positions));
     for (std::uint32_t i = 0; i < plan.count; ++i) {
@@ -219,14 +220,16 @@ std::span<std::byte> Ring::tensor(RingItem item) const {
   return {column(item.slot, offsets_->tensors) + item.index * options_.sample_bytes, options_.sample_bytes};
 }
 
-void Ring::finish(RingItem what, SampleId id, std::int64_t label, Duration busy) {
-  reinterpret_cast<SampleId*>(column(what.slot, offsets_->ids))[what.index] = id;
-  reinterpret_cast<std::int64_t*>(column(what.slot, offsets_->labels))[what.index] = label;
-  slot(what.slot).prep_busy.fetch_add(static_cast<std::uint64_t>(busy.count()), std::memory_order_relaxed);
-  done(what);
+bool Ring::finish(RingItem what, const Prepared& prepared) {
+  Slot& of = slot(what.slot);
+  reinterpret_cast<SampleId*>(column(what.slot, offsets_->ids))[what.index] = prepared.id;
+  reinterpret_cast<std::int64_t*>(column(what.slot, offsets_->labels))[what.index] = prepared.label;
+  of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
+  if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
+  return done(what);
 }
 
-void Ring::fail(RingItem what, const Error& error) {
+bool Ring::fail(RingItem what, const Error& error) {
   Slot& of = slot(what.slot);
   {
     MutexLock lock(errors_);
@@ -238,7 +241,7 @@ void Ring::fail(RingItem what, const Error& error) {
       of.error[length] = '\0';
     }
   }
-  done(what);
+  return done(what);
 }
 
 void Ring::give_back(RingItem what) {
@@ -249,10 +252,12 @@ void Ring::give_back(RingItem what) {
   item(what).store(word(kWaiting), std::memory_order_release);
 }
 
-void Ring::done(RingItem what) {
+bool Ring::done(RingItem what) {
   Slot& of = slot(what.slot);
   item(what).store(word(kDone), std::memory_order_relaxed);
-  if (of.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1) publish(of);
+  if (of.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+  publish(of);
+  return true;
 }
 
 void Ring::publish(Slot& full) {
@@ -293,7 +298,8 @@ BatchCost Ring::cost_of(std::uint32_t index) const {
   return {.memory_bytes = of.memory_bytes,
           .source_bytes = of.source_bytes,
           .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
-          .replaced = of.replaced};
+          .replaced = of.replaced,
+          .damaged = of.damaged};
 }
 
 unsigned Ring::leased() const {

@@ -32,12 +32,21 @@ struct RingItem {
   std::uint32_t index = 0;
 };
 
+// One prepared sample.
+struct Prepared {
+  SampleId id = 0;
+  std::int64_t label = kNoLabel;
+  Duration busy{};       // worker time
+  bool damaged = false;  // decoded, with warnings
+};
+
 // What a batch cost; read when it is leased.
 struct BatchCost {
   Bytes memory_bytes = 0;
   Bytes source_bytes = 0;
   Duration prep_busy{};
   std::uint64_t replaced = 0;
+  std::uint64_t damaged = 0;
 };
 
 class Ring {
@@ -62,9 +71,9 @@ class Ring {
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   std::span<std::byte> tensor(RingItem item) const;
-  // REQUIRES for these: claimed by the caller.
-  void finish(RingItem item, SampleId id, std::int64_t label, Duration busy);
-  void fail(RingItem item, const Error& error);  // the batch will be delivered as this error
+  // REQUIRES for these: claimed by the caller. True: it was the batch's last sample, which is published by that.
+  bool finish(RingItem item, const Prepared& prepared);
+  bool fail(RingItem item, const Error& error);  // the batch will be delivered as this error
   void give_back(RingItem item);                 // its bytes are bad: waiting again, for a substitute's
 
   // Consuming. ---------------------------------------------------------------------------------
@@ -101,7 +110,7 @@ class Ring {
   Slot& slot(std::uint32_t index) const;
   std::byte* column(std::uint32_t slot, std::size_t offset) const;
   std::atomic<std::uint64_t>& item(RingItem item) const;
-  void done(RingItem item);
+  bool done(RingItem item);
   void publish(Slot& slot);
   bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
 

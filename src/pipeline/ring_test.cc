@@ -22,7 +22,7 @@ BatchPlan plan(std::uint64_t number, std::uint64_t count) {
 
 void fill(Ring& ring, std::uint32_t slot, std::uint64_t count) {
   for (std::uint32_t i = 0; i < count; ++i) ring.mark_ready({slot, i}, Time{1});
-  while (const auto item = ring.claim()) ring.finish(*item, item->index, 7, Duration{1});
+  while (const auto item = ring.claim()) ring.finish(*item, {.id = item->index, .label = 7, .busy = Duration{1}});
 }
 
 TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
@@ -35,13 +35,14 @@ TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
     const auto item = ring->claim();
     ASSERT_TRUE(item);
     EXPECT_EQ(item->index, i);
-    ring->finish(*item, 100 + i, 200 + i, Duration{10});
+    ring->finish(*item, {.id = 100 + i, .label = 200 + i, .busy = Duration{10}, .damaged = i == 1});
   }
   EXPECT_EQ(ring->take(0), slot);
   EXPECT_EQ(ring->ids(*slot)[2], 102u);
   EXPECT_EQ(ring->labels(*slot)[1], 201);
   EXPECT_EQ(ring->positions(*slot)[2], 2u);
   EXPECT_EQ(ring->cost_of(*slot).prep_busy, Duration{30});
+  EXPECT_EQ(ring->cost_of(*slot).damaged, 1u);
   EXPECT_FALSE(ring->take(0)) << "a batch is delivered once";
 }
 
@@ -151,7 +152,7 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
         if (const auto item = ring->claim()) {
           const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
           std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
-          ring->finish(*item, value, 0, Duration{});
+          ring->finish(*item, {.id = value});
         } else if (!ring->wait_for_work(seen)) {
           return;
         }

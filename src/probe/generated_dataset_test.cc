@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/test_folder.h"
 
 namespace foreload {
 namespace {
@@ -21,16 +21,9 @@ namespace fs = std::filesystem;
 
 class GenerateTest : public testing::Test {
  protected:
-  GenerateTest() {
-    std::string name = (fs::temp_directory_path() / "foreload-generate-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) std::abort();
-    top_ = name;
-  }
-  ~GenerateTest() override { fs::remove_all(top_); }
-
   GenerateOptions options(const std::string& name) const {
     GenerateOptions options;
-    options.folder = top_ + "/" + name;
+    options.folder = top_.path(name);
     options.images = 12;
     options.classes = 3;
     options.seed = 5;
@@ -48,7 +41,7 @@ class GenerateTest : public testing::Test {
     return files;
   }
 
-  std::string top_;
+  TestFolder top_;
 };
 
 TEST_F(GenerateTest, WritesTheImagesIntoClassFolders) {
@@ -56,7 +49,7 @@ TEST_F(GenerateTest, WritesTheImagesIntoClassFolders) {
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->images, 12u);
   EXPECT_EQ(report->made, 12u);
-  const auto files = files_of(top_ + "/set");
+  const auto files = files_of(top_.path("set"));
   EXPECT_EQ(files.size(), 13u);  // and the marker
   EXPECT_EQ(files.count("class_00000/00000003.jpg"), 1u);
   EXPECT_EQ(files.count("class_00002/00000011.jpg"), 1u);
@@ -84,7 +77,7 @@ TEST_F(GenerateTest, AnInterruptedRunIsContinued) {
   const auto report = generate_dataset(options("broken"));
   ASSERT_TRUE(report) << report.error().message;
   EXPECT_EQ(report->made, 7u);
-  EXPECT_EQ(files_of(broken.folder), files_of(top_ + "/whole"));
+  EXPECT_EQ(files_of(broken.folder), files_of(top_.path("whole")));
 }
 
 TEST_F(GenerateTest, ACompleteFolderIsLeftAsItIs) {
@@ -97,28 +90,28 @@ TEST_F(GenerateTest, ACompleteFolderIsLeftAsItIs) {
 
 TEST_F(GenerateTest, OtherOptionsAreRefusedForTheSameFolder) {
   ASSERT_TRUE(generate_dataset(options("set")));
-  const auto before = files_of(top_ + "/set");
+  const auto before = files_of(top_.path("set"));
   GenerateOptions other = options("set");
   other.seed = 6;
   const auto report = generate_dataset(other);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, Code::kInvalid);
   EXPECT_NE(report.error().message.find("\"seed\": 6"), std::string::npos) << report.error().message;
-  EXPECT_EQ(files_of(top_ + "/set"), before);
+  EXPECT_EQ(files_of(top_.path("set")), before);
 }
 
 TEST_F(GenerateTest, AFolderWithOtherThingsIsRefused) {
-  fs::create_directories(top_ + "/mine");
-  std::ofstream(top_ + "/mine/thesis.tex") << "years of work";
+  fs::create_directories(top_.path("mine"));
+  std::ofstream(top_.path("mine/thesis.tex")) << "years of work";
   const auto report = generate_dataset(options("mine"));
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().code, Code::kInvalid);
-  EXPECT_EQ(files_of(top_ + "/mine").size(), 1u);
+  EXPECT_EQ(files_of(top_.path("mine")).size(), 1u);
 }
 
 TEST_F(GenerateTest, AFolderInUseIsRefused) {
-  fs::create_directories(top_ + "/busy");
-  const auto lock = open_directory(top_ + "/busy");
+  fs::create_directories(top_.path("busy"));
+  const auto lock = open_directory(top_.path("busy"));
   ASSERT_EQ(flock(lock->get(), LOCK_EX), 0);
   const auto report = generate_dataset(options("busy"));
   ASSERT_FALSE(report);
@@ -142,14 +135,14 @@ TEST_F(GenerateTest, ShardsHoldTheSameImages) {
   tars.shard_images = 5;
   ASSERT_TRUE(generate_dataset(options("files")));
   ASSERT_TRUE(generate_dataset(tars));
-  const std::string out = top_ + "/unpacked";
+  const std::string out = top_.path("unpacked");
   fs::create_directories(out);
   // Three shards, unpacked by the system's tar: an opinion that is not ours.
   for (int shard = 0; shard < 3; ++shard) {
     const std::string command = fmt::format("tar -xf {}/shard-{:06}.tar -C {}", tars.folder, shard, out);
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
-  auto expected = files_of(top_ + "/files");
+  auto expected = files_of(top_.path("files"));
   expected.erase(".foreload-generated.json");
   auto unpacked = files_of(out);
   EXPECT_EQ(unpacked.size(), 24u);

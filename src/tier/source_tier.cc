@@ -141,7 +141,8 @@ bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult
 void SourceTier::finish(std::size_t index, std::vector<SourceRead>& done) {
   Flight& flight = *flights_[index];
   if (flight.file != nullptr) --flight.file->users;
-  done.push_back({.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started});
+  done.push_back(
+      {.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started, .retries = flight.attempt});
   free_.push_back(index);
 }
 

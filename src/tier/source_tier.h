@@ -22,6 +22,7 @@ struct SourceRead {
   SampleId id = 0;
   Status status;    // kDataChanged, kIo, or kInvalid for a path that leaves its root
   Duration took{};  // from start() to the last byte
+  unsigned retries = 0;
 };
 
 struct SourceTierOptions {

@@ -24,8 +24,11 @@ void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
   bottom_->wait(reads_, deadline);
   for (SourceRead& read : reads_) {
-    Arrival arrival{
-        .id = read.id, .status = std::move(read.status), .length = source_.length(read.id), .took = read.took};
+    Arrival arrival{.id = read.id,
+                    .status = std::move(read.status),
+                    .length = source_.length(read.id),
+                    .took = read.took,
+                    .retries = read.retries};
     if (arrival.status.ok()) {
       arrival.lease = arena_.commit(read.id, arrival.length);
     } else {

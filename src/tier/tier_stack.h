@@ -34,6 +34,7 @@ struct Arrival {
   Status status;
   Bytes length = 0;
   Duration took{};
+  unsigned retries = 0;
 };
 
 struct Request {

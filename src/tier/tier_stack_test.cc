@@ -1,0 +1,121 @@
+#include "tier/tier_stack.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/test_folder.h"
+
+namespace foreload {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Bytes kLength = 5000;
+
+// A dataset of `count` files of kLength bytes, with a stack over it.
+class Stack {
+ public:
+  Stack(std::uint64_t count, std::uint64_t homes, std::uint64_t in_transit, const std::string& storage = "") {
+    for (std::uint64_t id = 0; id < count; ++id) {
+      folder_.write("s" + std::to_string(100 + id) + ".bin", std::string(kLength, static_cast<char>('a' + id)));
+    }
+    source_ = std::move(*open_source({.datasets = {folder_.path()}}));
+    const Bytes each = Arena::footprint(kLength);
+    placement_ = Placement::plan(count, homes * each, 1, [&](SampleId) { return each; });
+    arena_ = std::move(*Arena::create({.samples = count, .home = homes * each, .transit = in_transit * each}));
+    std::optional<Throttle> throttle;
+    if (!storage.empty()) throttle = std::move(*Throttle::open(storage));
+    auto engine = open_read_engine({});
+    auto bottom = std::make_unique<SourceTier>(*source_, std::move(*engine), std::move(throttle));
+    tiers_ = std::make_unique<TierStack>(*source_, placement_, *arena_, std::move(bottom));
+  }
+
+  TierStack& tiers() { return *tiers_; }
+  const Placement& placement() const { return placement_; }
+  const TestFolder& folder() const { return folder_; }
+  Answer ask(SampleId id) { return tiers_->request({.id = id}, now()); }
+  Arrival wait_one() {
+    std::vector<Arrival> arrivals;
+    while (arrivals.empty()) tiers_->wait(arrivals, now() + 10s);
+    EXPECT_EQ(arrivals.size(), 1u);
+    return std::move(arrivals[0]);
+  }
+
+ private:
+  TestFolder folder_;
+  std::unique_ptr<Source> source_;
+  Placement placement_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<TierStack> tiers_;
+};
+
+TEST(TierStackTest, OneFlightServesEveryoneWhoAsks) {
+  Stack stack(4, 0, 4);
+  EXPECT_EQ(stack.ask(2).kind, Ask::kStarted);
+  EXPECT_EQ(stack.ask(2).kind, Ask::kJoined);
+  EXPECT_EQ(stack.tiers().in_flight(), 1u);
+  const Arrival arrival = stack.wait_one();
+  ASSERT_TRUE(arrival.status.ok()) << arrival.status.error().message;
+  EXPECT_EQ(arrival.lease.bytes()[kLength - 1], std::byte{'c'});
+  const Answer hit = stack.ask(2);
+  EXPECT_EQ(hit.kind, Ask::kHit);
+  EXPECT_EQ(hit.lease.bytes().data(), arrival.lease.bytes().data()) << "a hit is not a copy";
+}
+
+TEST(TierStackTest, OnlySamplesWithAHomeStay) {
+  Stack stack(6, 3, 6);
+  for (SampleId id = 0; id < 6; ++id) {
+    ASSERT_EQ(stack.ask(id).kind, Ask::kStarted);
+    (void)stack.wait_one();
+  }
+  for (SampleId id = 0; id < 6; ++id) {
+    EXPECT_EQ(stack.ask(id).kind == Ask::kHit, stack.placement().is_home(id)) << "sample " << id;
+  }
+  stack.tiers().drain();
+}
+
+TEST(TierStackTest, AFullTransitHasRoomAgainWhenALeaseIsDropped) {
+  Stack stack(3, 0, 1);
+  ASSERT_EQ(stack.ask(0).kind, Ask::kStarted);
+  EXPECT_EQ(stack.ask(1).kind, Ask::kNoRoom);
+  {
+    const Arrival arrival = stack.wait_one();
+    EXPECT_EQ(stack.ask(1).kind, Ask::kNoRoom);
+  }
+  EXPECT_EQ(stack.ask(1).kind, Ask::kStarted);
+  stack.tiers().drain();
+}
+
+TEST(TierStackTest, AReadThatFailsLeavesNothingBehind) {
+  Stack stack(3, 0, 1);
+  std::ofstream(stack.folder().path("s101.bin"), std::ios::app) << "longer";
+  ASSERT_EQ(stack.ask(1).kind, Ask::kStarted);
+  const Arrival arrival = stack.wait_one();
+  ASSERT_FALSE(arrival.status.ok());
+  EXPECT_EQ(arrival.status.error().code, Code::kDataChanged);
+  EXPECT_NE(arrival.status.error().message.find("s101.bin"), std::string::npos);
+  EXPECT_EQ(stack.ask(0).kind, Ask::kStarted) << "its room in transit is free again";
+  stack.tiers().drain();
+}
+
+TEST(TierStackTest, EmulatedStorageHoldsBytesBackUntilTheirTime) {
+  Stack stack(3, 0, 3, "50kB/s,10ms");
+  const Time start = now();
+  for (SampleId id = 0; id < 3; ++id) ASSERT_EQ(stack.ask(id).kind, Ask::kStarted);
+  for (int i = 0; i < 3; ++i) (void)stack.wait_one();
+  EXPECT_GE(now() - start, 300ms) << "15,000 bytes at 50 kB/s";
+}
+
+TEST(TierStackTest, DrainingDoesNotWaitForEmulatedStorage) {
+  Stack stack(3, 0, 3, "1B/s");
+  ASSERT_EQ(stack.ask(0).kind, Ask::kStarted);
+  const Time start = now();
+  stack.tiers().drain();
+  EXPECT_LT(now() - start, 5s);
+  EXPECT_EQ(stack.tiers().in_flight(), 0u);
+}
+
+}  // namespace
+}  // namespace foreload
