@@ -19,6 +19,8 @@ add_executable(foreload_cli
   apps/subset.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
+# Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.
+target_compile_options(foreload_cli PRIVATE -O1)
 set_target_properties(foreload_cli PROPERTIES OUTPUT_NAME foreload INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 # What `make demo` shows.

@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import subprocess
 
 import ledger
 import program
@@ -46,14 +47,9 @@ class DatasetTest(RefusalTest):
     def test_files_that_can_not_be_read(self):
         folder = self.ledger("locked", 10)
         os.chmod(folder / ledger.name(4, 10), 0)
-        if os.geteuid() == 0:
-            os.chmod(self.top, 0o755)
-            for path in (self.top, *self.top.rglob("*")):
-                os.chown(path, 65534, 65534)
-            done = self.foreload("run", folder, "--batch", 5, "--chain", ledger.chain(), user=65534, group=65534,
-                                 extra_groups=[])
-        else:
-            done = self.foreload("run", folder, "--batch", 5, "--chain", ledger.chain())
+        arguments = ["run", folder, "--batch", 5, "--chain", ledger.chain()]
+        is_root = os.geteuid() == 0  # who may read everything
+        done = self.foreload_as(65534, *arguments) if is_root else self.foreload(*arguments)
         self.assert_fails(done, ledger.name(4, 10), "Permission denied", codes=(1,))
 
     def test_a_directory_that_is_named_like_an_image(self):
@@ -79,6 +75,24 @@ class DatasetTest(RefusalTest):
             os.truncate(first, size)
             error = self.refused("run", folder, "--batch", 4, words=[first.name, "changed"])
             self.assertEqual(error["code"], "DataChanged")
+
+    def test_data_that_changes_while_it_is_read(self):
+        tar = self.top / "set.tar"
+        subprocess.run(["tar", "--sort=name", "-cf", tar, "-C", self.ledger("set", 40), "."], check=True)
+        for place, file in ((self.good, self.good / ledger.name(11, 40)), (tar, tar)):
+            for engine in ("threads", self.report("run", place, *self.tail)["io"]):
+                log = self.top / "log"
+                log.unlink(missing_ok=True)
+                process = self.start("run", place, *self.tail, "--no-cache", "--epochs", 10**6, "--log", log, "--io", engine,
+                                     "--accelerator", 4000)
+                self.assertTrue(program.wait_until(lambda: len(program.log_lines(log)) > 20))
+                with open(file, "ab") as changed:
+                    changed.write(b"more")
+                _, process.err = process.communicate(timeout=program.DEADLINE)
+                self.assert_fails(process, file, "changed", codes=(1,))
+                os.truncate(file, file.stat().st_size - 4)
+                for index in self.top.rglob(".foreload*"):
+                    index.unlink()
 
     def test_a_file_that_is_gone_since_indexing(self):
         self.report("index", self.good)

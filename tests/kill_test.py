@@ -168,6 +168,15 @@ class LeftoverTest(KillTest):
                 for path in folder.glob(".foreload*"):
                     path.unlink()
 
+    def test_several_that_start_at_once_build_one_index(self):
+        folder = self.ledger("set", 700)
+        arguments = ["run", folder, "--batch", 50, "--chain", ledger.chain(), "--hash", "--json"]
+        running = [self.start(*arguments) for _ in range(6)]
+        outputs = [process.communicate(timeout=program.DEADLINE) for process in running]
+        self.assertEqual([process.returncode for process in running], 6 * [0], outputs)
+        self.assertEqual(len({json.loads(out)["epochs"][0]["content_hash"] for out, _ in outputs}), 1)
+        self.assert_only_an_index(folder)
+
     def die_while_writing(self, *arguments):
         """Ends by SIGXFSZ inside the first write of more than 100 bytes: like kill -9 there, but never missed."""
         process = self.start(*arguments, stdout=subprocess.DEVNULL,

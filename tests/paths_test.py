@@ -5,6 +5,7 @@
 """
 import ctypes
 import io
+import json
 import os
 import socket
 import subprocess
@@ -99,10 +100,10 @@ class PathTest(RefusalTest):
         place = self.folder / chance.choice(("", "c0", "c1/deep", "c2/x/y"))
         place.mkdir(parents=True, exist_ok=True)
         depth = len(place.relative_to(self.top).parts)
-        climb = chance.choice(("../" * depth, "../" * 40, "./" + "../" * depth, f"{self.top}/", "a/../" + "../" * depth))
+        climb = chance.choice(("../" * depth, "../" * 40, "./" + "../" * depth, f"{self.top}/", "z/../" + "../" * depth))
         target = climb + chance.choice(("outside", "outside/c9", "outside/c9/secret.bin", "outside//c9/./secret.bin"))
         name = chance.choice((f"zz{number}.bin", f"zz{number}", f"zz{number}.jpg"))
-        (place / "a").mkdir(exist_ok=True)
+        (place / "z").mkdir(exist_ok=True)
         os.symlink(target, place / name)
 
     def test_random_links_never_lead_outside(self):
@@ -114,6 +115,27 @@ class PathTest(RefusalTest):
             self.assertEqual(report["dataset"]["samples"], 30)
             self.assertEqual(ledger.judge_lines(lines, ledger.standard_samples(30)), "")
             self.assertFalse(self.watch.has_seen_something(), f"something outside was opened in turn {turn}")
+
+    def test_a_damaged_index_is_built_anew(self):
+        chance = seeded("damaged_index")
+        expected = self.report("index", self.folder)["dataset"]
+        index, = self.folder.glob(".foreload-index-*")
+        good = index.read_bytes()
+        for _ in range(amount(200)):
+            bad = bytearray(good)
+            bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
+            index.write_bytes(chance.choice((bad, good[:chance.randrange(len(good))], good + b"x", os.urandom(900))))
+            done = self.foreload("index", self.folder, "--json")
+            self.assertEqual(done.returncode, 0, done.err)
+            self.assertIn(index.name, done.err)
+            self.assertEqual(json.loads(done.out)["dataset"], expected)
+            self.assertEqual(self.foreload("index", self.folder).err, "")
+
+    def test_an_index_folder_leaves_the_dataset_untouched(self):
+        before = sorted(self.folder.rglob("*"))
+        self.report(*self.arguments, "--index-folder", self.top / "indexes" / "deep")
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+        self.assertEqual(len(list((self.top / "indexes" / "deep").iterdir())), 1)
 
     def test_names_of_all_bytes_and_of_any_length(self):
         where = os.fsencode(self.folder) + b"/c4/"

@@ -90,7 +90,7 @@ def log_lines(path):
 def foreign_files(pid, top):
     """What a running process has open or mapped in the places where things are left behind, except below `top`."""
     found = set()
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
         for number in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 found.add(os.readlink(f"/proc/{pid}/fd/{number}"))
@@ -129,6 +129,23 @@ class ProgramTest(unittest.TestCase):
             self.fail(f"does not end: {' '.join(map(str, arguments))}")
         self.assertTrue(is_group_empty(process.pid), "something is left running")
         return process
+
+    def foreload_as(self, user, *arguments, preexec_fn=None):
+        """The same as another user, who may read and write the test's folder. REQUIRES: root."""
+        for path in (self.top, *self.top.rglob("*")):
+            os.chown(path, user, user, follow_symlinks=False)
+
+        def become():
+            if preexec_fn:
+                preexec_fn()
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+        try:
+            return self.foreload(*arguments, preexec_fn=become)
+        except PermissionError:
+            self.skipTest(f"{FORELOAD} is out of reach for other users")
 
     def report(self, *arguments, **options):
         done = self.foreload(*arguments, "--json", **options)

@@ -67,10 +67,6 @@ Thread::~Thread() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Thread::abandon() {
-  if (thread_.joinable()) thread_.detach();
-}
-
 void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body) {
   std::atomic<std::uint64_t> next{0};
   const auto work = [&] {

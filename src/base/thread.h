@@ -22,9 +22,6 @@ class Thread {
   Thread& operator=(Thread&&) = delete;
   ~Thread();
 
-  // Forgets the thread without joining it. For a forked child, where it does not exist.
-  void abandon();
-
  private:
   explicit Thread(std::thread thread) : thread_(std::move(thread)) {}
   std::thread thread_;

@@ -21,7 +21,7 @@ class Ledger {
  public:
   static constexpr std::size_t kLength = 512;
 
-  explicit Ledger(std::uint64_t samples) : samples_(samples) {
+  explicit Ledger(std::uint64_t samples) {
     for (std::uint64_t id = 0; id < samples; ++id) folder_.write(file(id), content(id));
   }
 
@@ -64,7 +64,6 @@ class Ledger {
   }
 
  private:
-  std::uint64_t samples_;
   TestFolder folder_;
 };
 

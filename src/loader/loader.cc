@@ -149,10 +149,10 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
 Loader::Parts::~Parts() {
   if (pipeline_ == nullptr) return;
   if (forked()) {
-    // The threads and the engine belong to the parent: forget them.
-    pipeline_->abandon();
+    // The threads, the engine and the record's file belong to the parent: they are forgotten, not closed.
     (void)pipeline_.release();
     (void)tiers_.release();
+    (void)record_.release();
     return;
   }
   desk_->tell(nullptr);

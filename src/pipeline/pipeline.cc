@@ -63,9 +63,4 @@ void Pipeline::stop() {
   parts_.ring.reset();
 }
 
-void Pipeline::abandon() {
-  for (Thread& thread : threads_) thread.abandon();
-  threads_.clear();
-}
-
 }  // namespace foreload

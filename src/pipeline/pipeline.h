@@ -41,8 +41,6 @@ class Pipeline {
   // Fails, with nothing running, when the machine gives no more threads. REQUIRES: stopped.
   Status start(std::uint64_t number);
   void stop();  // ends all threads; what was prepared ahead is dropped
-  // Forgets the threads: for a forked child, where they do not exist.
-  void abandon();
 
   void slot_freed() { fetcher_->slot_freed(); }  // any thread, while started
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
