@@ -43,6 +43,7 @@ struct RunOptions {
 };
 
 struct EpochReport {
+  EpochStats stats;
   StreamHash hash;
   Duration busy{};  // of the accelerator
 };
@@ -82,7 +83,7 @@ class Run {
   Status consume(const Batch& batch, EpochReport& epoch);
   Status save_state();
   std::string progress_note() const;
-  Json epoch_json(const EpochStats& stats, const EpochReport& epoch) const;
+  Json epoch_json(const EpochReport& epoch) const;
 
   RunOptions options_;
   Accelerator accelerator_;
@@ -90,6 +91,7 @@ class Run {
   std::vector<EpochReport> epochs_;
   std::ofstream log_;
   Time saved_{};
+  Time shown_{};
 };
 
 Status Run::open_log() {
@@ -128,9 +130,14 @@ Status Run::load_epoch() {
     auto batch = loader_.next();
     if (!batch && batch.error().code == Code::kCancelled && caught_signal() != 0) continue;
     if (!batch) return std::move(batch).error();
-    if (!*batch) return {};
+    if (!*batch) {
+      epochs_.back().stats = loader_.stats().epochs.back();
+      return {};
+    }
     FORELOAD_TRY(consume(**batch, epochs_.back()));
     samples += (*batch)->size();
+    if (now() - shown_ < 100ms) continue;
+    shown_ = now();
     progress.set(samples, progress_note());
   }
 }
@@ -169,7 +176,8 @@ std::string Run::progress_note() const {
                      100 * share_of(epoch.prep_stall, epoch.wall));
 }
 
-Json Run::epoch_json(const EpochStats& stats, const EpochReport& epoch) const {
+Json Run::epoch_json(const EpochReport& epoch) const {
+  const EpochStats& stats = epoch.stats;
   Json json{{"epoch", stats.epoch},
             {"samples", stats.samples},
             {"batches", stats.batches},
@@ -198,9 +206,7 @@ Json Run::report(const LoaderOptions& options) const {
               {"bytes", source.total_bytes()}}},
             {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", 1}}},
             {"epochs", Json::array()}};
-  for (std::size_t i = 0; i < stats.epochs.size() && i < epochs_.size(); ++i) {
-    json["epochs"].push_back(epoch_json(stats.epochs[i], epochs_[i]));
-  }
+  for (const EpochReport& epoch : epochs_) json["epochs"].push_back(epoch_json(epoch));
   json["quarantine"] = Json::array();
   for (const Quarantined& bad : stats.quarantine) {
     json["quarantine"].push_back(
@@ -224,15 +230,15 @@ void Run::print(const Output& output) const {
               format_bytes(stats.memory_budget), stats.threads, stats.io);
   output.line("{:>5} {:>9} {:>10} {:>9} {:>11} {:>11} {:>11} {:>11} {:>11}", "epoch", "seconds", "samples/s", "busy",
               "fetch stall", "prep stall", "from memory", "from source", "order");
-  for (std::size_t i = 0; i < stats.epochs.size() && i < epochs_.size(); ++i) {
-    const EpochStats& epoch = stats.epochs[i];
+  for (const EpochReport& report : epochs_) {
+    const EpochStats& epoch = report.stats;
     const std::string busy =
-        accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(epochs_[i].busy, epoch.wall)) : "-";
+        accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(report.busy, epoch.wall)) : "-";
     output.line("{:>5} {:>9.2f} {:>10.0f} {:>9} {:>9.1f} % {:>9.1f} % {:>11} {:>11} {:>11}", epoch.epoch,
                 seconds(epoch.wall), static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
                 100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
                 format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
-                options_.hash ? hex16(epochs_[i].hash.order).substr(0, 11) : "-");
+                options_.hash ? hex16(report.hash.order).substr(0, 11) : "-");
   }
   if (!stats.quarantine.empty()) {
     output.line("{} sample(s) were replaced; the first: {} ({})", stats.quarantine.size(), stats.quarantine[0].key,

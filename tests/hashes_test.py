@@ -118,8 +118,8 @@ class LedgerTest(ProgramTest):
         world, _, batch = shape
         everything = []
         for rank in range(world):
-            lines, report = self.judged(folder, "--world", world, "--rank", rank, "--global-batch", batch, "--last", last,
-                                        "--epochs", 2, count=samples)
+            lines, report = self.judged(folder, "--world", world, "--rank", rank, "--global-batch", batch,
+                                        "--last", last, "--epochs", 2, count=samples)
             expected = ledger.shares(samples, (world, rank, batch), last)
             self.assertEqual([(line["position"], len(line["ids"])) for line in lines], 2 * expected)
             self.assertEqual([epoch["padded"] for epoch in report["epochs"]],
@@ -152,11 +152,11 @@ class LedgerTest(ProgramTest):
 
     def test_ranks_add_up_to_one_process(self):
         folder = self.ledger("set", 101)
-        lines, report = self.judged(folder, "--global-batch", 12, "--last", "ragged", "--epochs", 2, count=101)
+        job = [folder, "--global-batch", 12, "--last", "ragged", "--epochs", 2]
+        lines, report = self.judged(*job, count=101)
         one, total = ledger.steps(lines), hashes(report)
         for world in (2, 3):
-            ranks = [self.judged(folder, "--global-batch", 12, "--last", "ragged", "--epochs", 2, "--world", world, "--rank",
-                                 rank, count=101) for rank in range(world)]
+            ranks = [self.judged(*job, "--world", world, "--rank", rank, count=101) for rank in range(world)]
             self.assertEqual(ledger.steps(line for lines, _ in ranks for line in lines), one)
             sums = [tuple(map(ledger.add_hex, zip(*epoch))) for epoch in zip(*(hashes(report) for _, report in ranks))]
             self.assertEqual(sums, total)

@@ -73,8 +73,8 @@ def wait_until(condition, seconds=DEADLINE):
 def generated(count):
     folder = tempfile.mkdtemp(prefix="foreload-test-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    subprocess.run([FORELOAD, "generate", folder, "--images", str(count), "--classes", "4"], check=True, timeout=DEADLINE,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([FORELOAD, "generate", folder, "--images", str(count), "--classes", "4"], check=True,
+                   timeout=DEADLINE, stdout=subprocess.DEVNULL)
     return folder
 
 

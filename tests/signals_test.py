@@ -100,7 +100,8 @@ class RunTest(SignalTest):
         log, state = self.top / "stopped.log", self.top / "state"
         for number in (signal.SIGINT, signal.SIGTERM):
             log.unlink(missing_ok=True)
-            process = self.start(*self.base, "--epochs", 3, "--hash", "--log", log, "--state", state, "--accelerator", 800)
+            process = self.start(*self.base, "--epochs", 3, "--hash", "--log", log, "--state", state,
+                                 "--accelerator", 800)
             self.stop(process, number, lambda: len(log_lines(log)) >= 20)
             before = log_lines(log)
             rest, _ = self.logged(*arguments, "--resume", state)
