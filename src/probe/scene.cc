@@ -14,6 +14,7 @@ namespace foreload {
 
 namespace {
 
+constexpr unsigned kMinShapes = 15;
 constexpr unsigned kMaxShapes = 120;
 
 struct Look {
@@ -133,7 +134,7 @@ void Scene::paint(std::uint64_t seed) {
   Draw draw(seed);
   LabelPlane labels(width_, height_);
   std::vector<Look> looks{draw_look(draw)};
-  const auto shapes = static_cast<unsigned>(draw.between(kMaxShapes / 8, kMaxShapes));
+  const auto shapes = static_cast<unsigned>(draw.between(kMinShapes, kMaxShapes));
   for (unsigned i = 1; i <= shapes; ++i) {
     looks.push_back(draw_look(draw));
     labels.fill(draw_shape(draw, width_, height_), static_cast<std::uint8_t>(i));
@@ -162,12 +163,12 @@ std::array<std::uint8_t, 3> Scene::pixel(std::size_t at, int detail) const {
 void Scene::render_row(unsigned y, int detail, JpegColour colour, std::span<std::uint8_t> out) const {
   FORELOAD_CHECK(y < height_ && out.size() == std::size_t{width_} * channels(colour), "the row fits");
   const std::size_t start = std::size_t{y} * width_;
-  for (unsigned x = 0; x < width_; ++x) {
+  for (std::size_t x = 0; x < width_; ++x) {
     const std::array<std::uint8_t, 3> ycc = pixel(start + x, detail);
     if (colour == JpegColour::kGray) {
       out[x] = ycc[0];
     } else if (colour == JpegColour::kYcc) {
-      std::copy(ycc.begin(), ycc.end(), out.begin() + 3 * x);
+      std::copy(ycc.begin(), ycc.end(), &out[3 * x]);
     } else {
       ycc_to_cmyk(ycc, &out[4 * x]);
     }
