@@ -103,7 +103,7 @@ struct EpochStats {
   Epoch epoch = 0;
   std::uint64_t samples = 0;
   std::uint64_t batches = 0;
-  std::uint64_t padded = 0;
+  std::vector<SampleId> padded{};  // delivered again to fill the last batch: what stands at positions ≥ N
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;  // decoded all the same, as Pillow would
   Duration wall{};            // from the first next() of the epoch to its end

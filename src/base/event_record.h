@@ -23,9 +23,9 @@ enum class EventKind : std::uint16_t {
   kPrepStarted = 7,  // a: id, b: length
   kPrepDone = 8,     // a: id, b: nanoseconds
   kPublished = 9,    // a: step, b: slot
-  kWaited = 10,      // next() waited. a: step, b: nanoseconds for fetch, c: nanoseconds for prep
+  kWaited = 10,      // next() had to wait. a: step, b: nanoseconds for fetch, c: nanoseconds for prep
   kDelivered = 11,   // a: step, b: slot
-  kReplaced = 13,    // a: bad id, b: substitute, c: attempt
+  kReplaced = 13,    // a bad sample. a: its id, c: which substitute comes next
   kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second
   kEpochEnd = 15,
   kSeek = 16,

@@ -22,11 +22,12 @@ void Accounts::begin_epoch(Epoch epoch, Time now) {
   running_ = true;
 }
 
-void Accounts::add_batch(std::uint64_t samples, std::uint64_t padded, const BatchCost& cost, const Wait& wait) {
+void Accounts::add_batch(std::uint64_t samples, std::span<const SampleId> padded, const BatchCost& cost,
+                         const Wait& wait) {
   MutexLock lock(mutex_);
   EpochStats& epoch = epochs_.back();
   epoch.samples += samples;
-  epoch.padded += padded;
+  epoch.padded.insert(epoch.padded.end(), padded.begin(), padded.end());
   ++epoch.batches;
   epoch.replaced += cost.replaced;
   epoch.damaged += cost.damaged;

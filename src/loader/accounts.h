@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -23,7 +24,8 @@ Wait split_wait(Time start, Time end, Time bytes_complete);
 class Accounts {
  public:
   void begin_epoch(Epoch epoch, Time now) FORELOAD_EXCLUDES(mutex_);
-  void add_batch(std::uint64_t samples, std::uint64_t padded, const BatchCost& cost, const Wait& wait)
+  // `padded`: the ids at the batch's padded positions.
+  void add_batch(std::uint64_t samples, std::span<const SampleId> padded, const BatchCost& cost, const Wait& wait)
       FORELOAD_EXCLUDES(mutex_);
   void end_epoch(Time now) FORELOAD_EXCLUDES(mutex_);
   std::vector<EpochStats> list(Time now) const FORELOAD_EXCLUDES(mutex_);

@@ -16,11 +16,13 @@ TEST(AccountsTest, AWaitIsFetchUntilTheLastBytesAreThereAndPrepAfterwards) {
 
 TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   Accounts accounts;
+  const std::vector<SampleId> padded{17};
   for (Epoch e = 0; e < 3000; ++e) {
     accounts.begin_epoch(e, 1s * e);
-    accounts.add_batch(64, 1, {.memory_bytes = 10, .source_bytes = 20, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
+    accounts.add_batch(64, padded,
+                       {.memory_bytes = 10, .source_bytes = 20, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
                        {1ms, 2ms});
-    accounts.add_batch(64, 0, {.memory_bytes = 10}, {});
+    accounts.add_batch(64, {}, {.memory_bytes = 10}, {});
     accounts.end_epoch(1s * e + 500ms);
   }
   const auto list = accounts.list(4000s);
@@ -29,7 +31,7 @@ TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   EXPECT_EQ(last.epoch, 2999u);
   EXPECT_EQ(last.samples, 128u);
   EXPECT_EQ(last.batches, 2u);
-  EXPECT_EQ(last.padded, 1u);
+  EXPECT_EQ(last.padded, padded);
   EXPECT_EQ(last.replaced, 1u);
   EXPECT_EQ(last.damaged, 2u);
   EXPECT_EQ(last.memory_bytes, 20u);

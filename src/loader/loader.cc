@@ -111,7 +111,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   FORELOAD_ASSIGN(auto engine, open_read_engine({.kind = options_.io,
                                                  .depth = memory.read_depth,
                                                  .direct = options_.direct_io,
-                                                 .bounce_bytes = sized.longest_sample,
+                                                 .bounce_bytes = memory.bounce_each,
                                                  .fault = seams.read_fault}));
   auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::move(throttle),
                                              SourceTierOptions{.direct = options_.direct_io});
@@ -138,6 +138,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
       PipelineOptions{.seed = options_.seed,
                       .on_error = options_.on_error,
                       .replacements = options_.limits.replacements,
+                      .sample_limit = options_.limits.sample_bytes,
                       .longest_sample = sized.longest_sample,
                       .scratch = sized.memory.scratch,
                       .threads = threads_,
@@ -158,6 +159,8 @@ Loader::Parts::~Parts() {
   desk_->tell(nullptr);
   pipeline_->stop();
   if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job
+  const Status recorded = record_ ? record_->close() : Status();
+  if (!recorded.ok() && options_.warn) options_.warn(recorded.error().message);
 }
 
 Result<std::optional<Batch>> Loader::Parts::next() {
@@ -220,10 +223,9 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
     return *error_;
   }
   const BatchPlan plan = ring.plan_of(slot);
-  const Wait wait = split_wait(asked, delivered, ring.bytes_complete(plan.number).value_or(asked));
-  const std::uint64_t samples = source_->size();
-  const std::uint64_t end = plan.first + plan.count;
-  accounts_.add_batch(plan.count, end - std::min(end, std::max(plan.first, samples)), ring.cost_of(slot), wait);
+  const Wait wait = split_wait(asked, delivered, ring.bytes_complete(slot).value_or(asked));
+  const std::uint64_t genuine = std::min(plan.count, source_->size() - std::min(plan.first, source_->size()));
+  accounts_.add_batch(plan.count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
     record_->append({.time = delivered,
@@ -261,7 +263,9 @@ Status Loader::Parts::seek(const State& state) {
   const std::uint64_t batch = assignment.shape().global_batch;
   pipeline_->stop();
   epoch_ = state.epoch;
-  step_ = std::min((state.position + batch - 1) / batch, per_epoch);
+  // A position that is no whole number of batches is an epoch's end, maybe that of a world that pads otherwise.
+  const bool at_end = state.position >= assignment.positions_per_epoch() || state.position % batch != 0;
+  step_ = at_end ? per_epoch : state.position / batch;
   accounts_.end_epoch(now());
   in_epoch_ = false;
   error_.reset();
@@ -277,6 +281,8 @@ Status Loader::Parts::seek(const State& state) {
 }
 
 LoaderStats Loader::Parts::stats() const {
+  // In a forked child the parent's threads may have left locks behind.
+  if (forked()) return {.memory_budget = budget_, .cache_capacity = placement_.bytes(), .threads = threads_};
   return {.epochs = accounts_.list(now()),
           .quarantine = pipeline_->quarantine(),
           .memory_budget = budget_,

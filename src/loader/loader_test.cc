@@ -128,10 +128,16 @@ TEST(LoaderTest, WorldsTogetherDeliverTheSameGlobalOrder) {
     options.global_batch = 14;
     options.world = world;
     Seen seen;
-    for (std::uint32_t rank = 0; rank < world; ++rank) {
-      options.rank = rank;
-      seen.merge(read_all(options, 2));
+    std::vector<SampleId> padded;
+    for (options.rank = 0; options.rank < world; ++options.rank) {
+      Loader loader = open(options);
+      for (int e = 0; e < 2; ++e) ASSERT_TRUE(read_epoch(loader, seen));
+      const std::vector<SampleId> listed = loader.stats().epochs[0].padded;
+      padded.insert(padded.end(), listed.begin(), listed.end());
     }
+    std::vector<SampleId> expected;
+    for (Position p = 101; seen.contains({0, p}); ++p) expected.push_back(seen[{0, p}]);
+    EXPECT_EQ(padded, expected);
     EXPECT_EQ(seen, reference(101, options, 2)) << "world " << world;
   }
 }
@@ -169,9 +175,12 @@ TEST(LoaderTest, AForeignStateIsRefusedAndNamesBothValues) {
   EXPECT_EQ(other_seed.error().code, Code::kMismatch);
   EXPECT_NE(other_seed.error().message.find("seed is 8, here it is 7"), std::string::npos)
       << other_seed.error().message;
-  state = loader.position();
-  state.position = 3;
-  EXPECT_FALSE(loader.seek(state).ok());
+  for (const Position position : {Position{3}, Position{9999}, Position{1} << 63, ~Position{0}}) {
+    state = loader.position();
+    state.position = position;
+    EXPECT_FALSE(loader.seek(state).ok()) << position;
+  }
+  EXPECT_FALSE(loader.seek_epoch(Epoch{1} << 63).ok());
   LoaderOptions options = ledger.options(16);
   Loader other_batch = open(options);
   EXPECT_FALSE(other_batch.seek(loader.position()).ok());
@@ -236,20 +245,76 @@ TEST(LoaderTest, ClosesFromAnyState) {
   }
 }
 
+bool starts(const LoaderOptions& options) {
+  auto loader = Loader::open(options);
+  return loader.ok() && loader->next().ok();
+}
+
+// Room for a sample or two: whoever waits for room must be woken, whatever the threads do at that moment.
+TEST(LoaderTest, ATransitForOneSampleNeverStops) {
+  constexpr std::size_t kLarge = 300'000;
+  const TestFolder folder;
+  for (int id = 0; id < 12; ++id) folder.write("s" + std::to_string(100 + id) + ".bin", std::string(kLarge, 'x'));
+  for (const char* io : {"uring", "threads"}) {
+    for (const bool direct : {false, true}) {
+      LoaderOptions options;
+      options.dataset = {folder.path()};
+      options.chain = {array(DType::kU8, {kLarge}, true)};
+      options.batch = 2;
+      options.threads = 3;
+      options.io = io;
+      options.direct_io = direct;
+      options.cache = false;
+      options.epochs = 60;
+      for (options.memory = 8_MiB; !starts(options); options.memory += 128_KiB) ASSERT_LT(options.memory, 64_MiB);
+      Loader loader = open(options);
+      while (loader.position().epoch < options.epochs) ASSERT_TRUE(loader.next().ok());
+    }
+  }
+}
+
+TEST(LoaderTest, BatchesMayBeReleasedByAnotherThreadDuringSeek) {
+  const Ledger ledger(200);
+  Loader loader = open(ledger.options());
+  for (int round = 0; round < 20; ++round) {
+    std::optional<Batch> batch = std::move(*loader.next());
+    std::jthread other([held = std::move(batch)]() mutable { held.reset(); });
+    ASSERT_TRUE(loader.seek_epoch(round).ok());
+  }
+}
+
+TEST(LoaderTest, ExitWithoutCloseIsClean) {
+  const Ledger ledger(100);
+  for (int round = 0; round < 5; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      auto* forgotten = new Loader(open(ledger.options()));
+      for (int n = 0; n < round; ++n) (void)forgotten->next().ok();
+      std::exit(33);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 33) << status;
+  }
+}
+
 TEST(LoaderTest, AForkedChildGetsAnErrorInsteadOfAHang) {
   const Ledger ledger(64);
   Loader loader = open(ledger.options());
-  ASSERT_TRUE(loader.next().ok());
-  const pid_t child = fork();
-  if (child == 0) {
-    auto batch = loader.next();
-    const bool refused = !batch.ok() && batch.error().code == Code::kCancelled;
-    { const Loader gone = std::move(loader); }
-    _exit(refused ? 0 : 1);
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_TRUE(loader.next().ok());
+    const pid_t child = fork();
+    if (child == 0) {
+      auto batch = loader.next();
+      const bool refused = !batch.ok() && batch.error().code == Code::kCancelled;
+      (void)loader.stats();
+      { const Loader gone = std::move(loader); }
+      _exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   EXPECT_TRUE(loader.next().ok()) << "the parent goes on";
 }
 

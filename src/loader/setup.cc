@@ -1,8 +1,7 @@
 #include "loader/setup.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 
@@ -10,6 +9,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "pipeline/fetcher.h"
 #include "pipeline/ring.h"
 #include "source/describe.h"
 #include "source/local_source.h"
@@ -18,28 +18,27 @@
 namespace foreload {
 namespace {
 
-constexpr Bytes kLongestPeek = 64_MiB;
+constexpr Bytes kPeek = 64_KiB;
 constexpr SampleId kMostPeeks = 16;
 constexpr unsigned kMostThreads = 256;
+constexpr Bytes kProcess = 24_MiB;
+constexpr Bytes kHeapOfThread = 1_MiB;
+constexpr unsigned kReaderThreads = 34;  // of the read engine's pool, with fetcher and signals
 constexpr unsigned kMostHeld = 32;
+constexpr Epoch kMostEpochs = 1ull << 32;
 
 Error invalid(std::string message) {
   return {Code::kInvalid, std::move(message)};
 }
 
-Result<std::vector<std::byte>> read_sample(const Source& source, SampleId id) {
+// The beginning of a sample, enough to see what it is.
+Result<std::vector<std::byte>> peek(const Source& source, SampleId id) {
   const Extent extent = source.locate(id);
-  auto file = open_below(extent.root, extent.path);
-  if (!file) return Error{file.error().code, fmt::format("{}: {}", describe_sample(source, id), file.error().message)};
-  std::vector<std::byte> bytes(std::min(extent.length, kLongestPeek));
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(file->get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(extent.offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return errno_error(fmt::format("cannot read {}", describe_sample(source, id)), got < 0 ? errno : EIO);
-    done += static_cast<std::size_t>(got);
-  }
+  FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
+  FORELOAD_ASSIGN(const FileStamp found, stamp_of(file.get()));
+  if (found != extent.stamp) return data_changed(source, id, found);
+  std::vector<std::byte> bytes(std::min(extent.length, kPeek));
+  FORELOAD_TRY(read_exactly(file.get(), extent.offset, bytes));
   return bytes;
 }
 
@@ -47,13 +46,13 @@ Result<std::vector<std::byte>> read_sample(const Source& source, SampleId id) {
 Result<std::vector<Transform>> suitable_chain(const Source& source) {
   for (SampleId id = 0; id < std::min(source.size(), kMostPeeks); ++id) {
     if (source.length(id) == 0) continue;
-    FORELOAD_ASSIGN(const std::vector<std::byte> bytes, read_sample(source, id));
+    FORELOAD_ASSIGN(const std::vector<std::byte> bytes, peek(source, id));
     std::vector<Transform> chain = default_chain(bytes);
     if (!chain.empty()) return chain;
   }
   return invalid(
       fmt::format("the first samples of {} are neither images nor .npy arrays, so no transforms can be chosen "
-                  "for them; name them, for example array(u8, 3:32:32, headerless)",
+                  "for them; name them, for example array(u8, 3:32:32, headerless=1)",
                   source.uri()));
 }
 
@@ -93,13 +92,14 @@ Status check_against(const LoaderOptions& options, const Source& source) {
   const JobShape shape = job_shape(options, source);
   // Who asks for ragged or padded batches by name wants them also when they are all that there is.
   const bool asked = options.last_batch == LastBatch::kRagged || options.last_batch == LastBatch::kPad;
-  if (asked || shape.global_batch <= source.size()) return {};
+  if (asked) return {};
   if (options.world > source.size()) {
     return invalid(
         fmt::format("a world of {} is larger than the dataset {}, which has {} sample(s); use at most {} ranks, or "
                     "ask for the last batch \"ragged\" or \"pad\"",
                     options.world, source.uri(), source.size(), source.size()));
   }
+  if (shape.global_batch <= source.size()) return {};
   return invalid(
       fmt::format("a global batch of {} ({} per rank, {} rank(s)) is larger than the dataset {}, which has {} "
                   "sample(s); use a smaller batch, or ask for the last batch \"ragged\" or \"pad\"",
@@ -115,20 +115,51 @@ Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) 
   return Chain::compile(chain);
 }
 
+namespace {
+
+// What the process takes beside the budget: code, heap, and, where addresses are limited, stacks.
+Bytes beside_budget(unsigned threads) {
+  rlimit addresses{};
+  rlimit stack{};
+  const bool limited = ::getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY;
+  if (!limited || ::getrlimit(RLIMIT_STACK, &stack) != 0) return kProcess;
+  const Bytes each = stack.rlim_cur == RLIM_INFINITY ? 8_MiB : stack.rlim_cur;
+  return kProcess + (threads + kReaderThreads) * (each + kHeapOfThread);
+}
+
+// The asked budget, or what the machine can give without ending this process for it.
+Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
+  const Bytes available = available_memory();
+  if (options.memory == 0) return available / 2 / options.world;
+  const Bytes beside = beside_budget(threads);
+  const Bytes most = available > beside ? available - beside : 0;
+  if (options.memory <= most) return options.memory;
+  if (options.warn) {
+    options.warn(
+        fmt::format("the memory budget of {} is lowered to {}: {} are available to this process (machine, cgroup or "
+                    "ulimit), of which it needs {} beside the budget",
+                    format_bytes(options.memory), format_bytes(most), format_bytes(available), format_bytes(beside)));
+  }
+  return most;
+}
+
+}  // namespace
+
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
                               const SliceAssignment& assignment, unsigned threads) {
   const std::uint64_t samples = source.size();
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
   const RingOptions slot{.slots = 1, .batch = assignment.max_share(), .sample_bytes = chain.output().bytes()};
   SizedPlan sized;
-  sized.budget = options.memory != 0 ? options.memory : available_memory() / 2 / options.world;
+  sized.budget = affordable_budget(options, threads);
   const MemoryNeeds needs{
       .budget = sized.budget,
-      .slot_bytes = Ring::region_bytes(slot),
+      .slot_bytes = Ring::region_bytes(slot) + WorkTable::bytes_per_slot(slot.batch),
       .held_batches = options.held_batches,
       .threads = threads,
       .runner_bytes = chain.runner_bytes(),
-      .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8,
+      .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8 +
+                     Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
       .longest_footprint = Arena::footprint(longest),
       .mean_footprint = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1)),
@@ -180,10 +211,15 @@ Status check_state(const State& state, const State& here, const SliceAssignment&
         "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, set "
         "global_batch");
   }
+  if (state.epoch >= kMostEpochs) {
+    return differs("epoch", std::to_string(state.epoch), fmt::format("below {}", kMostEpochs), "the state is damaged");
+  }
+  // At an epoch's end a world pads by less than one global batch.
   const std::uint64_t batch = assignment.shape().global_batch;
-  if (state.position % batch != 0 && state.position < assignment.shape().samples) {
-    return differs("position", std::to_string(state.position), fmt::format("a multiple of {}", batch),
-                   "the state was damaged or made by hand");
+  const std::uint64_t samples = assignment.shape().samples;
+  if (state.position >= samples + batch || (state.position % batch != 0 && state.position < samples)) {
+    return differs("position", std::to_string(state.position), fmt::format("a multiple of {} up to {}", batch, samples),
+                   "the state is damaged");
   }
   return {};
 }

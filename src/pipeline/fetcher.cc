@@ -24,9 +24,9 @@ void Fetcher::run(std::uint64_t number) {
     open_slots(current);
     ask_substitutes(current);
     ask_ahead(current);
-    arrivals_.clear();
     parts_.tiers.wait(arrivals_, kNever);
-    for (Arrival& arrival : arrivals_) arrive(arrival, now());
+    for (const Arrival& arrival : arrivals_) arrive(arrival, now());
+    arrivals_.clear();  // its leases hold room that the next turn may need
   }
   parts_.tiers.drain();
   ahead_.clear();
@@ -71,6 +71,8 @@ void Fetcher::open_slots(Time now) {
     for (std::uint32_t i = 0; i < batch.plan.count; ++i) {
       if (batch.arrived[i]) deliver({*batch.slot, i}, std::move(batch.works[i]), now);
     }
+    std::vector<Work>().swap(batch.works);
+    std::vector<bool>().swap(batch.arrived);
     ++next_open_;
   }
 }
@@ -133,14 +135,24 @@ Answer Fetcher::request(SampleId id, bool urgent, Time now) {
   return parts_.tiers.request(wanted, now);
 }
 
+Bytes Fetcher::bytes_ahead(const Pacer& pacer, std::uint64_t batch) {
+  return (pacer.lookahead_batches() + 1) * (batch * (sizeof(Work) + 1) + sizeof(Ahead));
+}
+
 // Why a sample can not be asked for at all.
 std::optional<Error> Fetcher::refuse(SampleId id) const {
   const Bytes length = parts_.source.length(id);
   if (length == 0) return Error{Code::kBadSample, "the sample is empty"};
+  if (length > parts_.sample_limit) {
+    return Error{Code::kBadSample, fmt::format("the sample has {}, more than the limit of {}", format_bytes(length),
+                                               format_bytes(parts_.sample_limit))};
+  }
   if (length <= parts_.longest_sample) return std::nullopt;
-  return Error{Code::kBadSample, fmt::format("the sample has {}, and {} is the most that fits the memory budget and "
-                                             "limits; raise them or remove the sample",
-                                             format_bytes(length), format_bytes(parts_.longest_sample))};
+  // Never replaced: what is delivered must not depend on the memory that somebody has.
+  return Error{Code::kNoMemory,
+               fmt::format("the sample has {}, and the memory budget has room for {}; raise the budget or "
+                           "remove the sample",
+                           format_bytes(length), format_bytes(parts_.longest_sample))};
 }
 
 void Fetcher::ask_substitutes(Time now) {

@@ -26,20 +26,22 @@ struct FetcherParts {
   TierStack& tiers;
   Ring& ring;
   WorkTable& works;
-  Bytes longest_sample;  // longer ones are bad samples
+  Bytes sample_limit;    // longer ones are bad samples
+  Bytes longest_sample;  // longer ones do not fit the memory budget
   EventRecord* record;   // may be null
 };
 
 class Fetcher {
  public:
   Fetcher(const FetcherParts& parts, const PacerOptions& pacing);
+  // What the batches on their way take, beside their bytes.
+  static Bytes bytes_ahead(const Pacer& pacer, std::uint64_t batch);
 
   // The thread's body: fetches from batch `number` on until stop(), then waits for its reads.
   void run(std::uint64_t number);
   void stop();  // any thread
 
   // From workers and consumer. Any thread.
-  void slot_freed() { parts_.tiers.wake(); }
   void lease_dropped();
   // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
   void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);

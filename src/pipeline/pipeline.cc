@@ -19,10 +19,15 @@ Pipeline::~Pipeline() {
 
 Status Pipeline::start(std::uint64_t number) {
   FORELOAD_CHECK(threads_.empty(), "a pipeline is started once at a time");
-  const PacerOptions pacing{
-      .max_depth = parts_.tiers.max_depth(), .ring_slots = parts_.ring.slots(), .batch = options_.batch};
-  fetcher_ = std::make_unique<Fetcher>(FetcherParts{parts_.stream, parts_.source, parts_.tiers, parts_.ring, works_,
-                                                    options_.longest_sample, parts_.record},
+  const PacerOptions pacing{.max_depth = parts_.tiers.max_depth(), .batch = options_.batch};
+  fetcher_ = std::make_unique<Fetcher>(FetcherParts{.stream = parts_.stream,
+                                                    .source = parts_.source,
+                                                    .tiers = parts_.tiers,
+                                                    .ring = parts_.ring,
+                                                    .works = works_,
+                                                    .sample_limit = options_.sample_limit,
+                                                    .longest_sample = options_.longest_sample,
+                                                    .record = parts_.record},
                                        pacing);
   preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,
                                                        .chain = parts_.chain,

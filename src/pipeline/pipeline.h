@@ -27,7 +27,8 @@ struct PipelineOptions {
   std::uint64_t seed = 0;
   OnError on_error = OnError::kFail;
   std::uint64_t replacements = 0;
-  Bytes longest_sample = 0;
+  Bytes sample_limit = 0;    // longer samples are bad
+  Bytes longest_sample = 0;  // longer ones do not fit the memory budget
   Bytes scratch = 0;
   unsigned threads = 1;
   std::uint64_t batch = 1;  // samples per ring slot at most
@@ -42,7 +43,7 @@ class Pipeline {
   Status start(std::uint64_t number);
   void stop();  // ends all threads; what was prepared ahead is dropped
 
-  void slot_freed() { fetcher_->slot_freed(); }  // any thread, while started
+  void slot_freed() { parts_.tiers.wake(); }  // any thread
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
 
  private:

@@ -45,13 +45,13 @@ Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item)
   FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key));
   parts_.dimensions.note(work.id, runner.dimensions());
   ScratchPool& scratch = parts_.scratch;
+  if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left
   if (needed <= scratch.own_share()) return runner.finish(parts_.ring.tensor(item));
   if (needed > scratch.largest()) {
-    return Error{
-        Code::kBadSample,
-        fmt::format("preparing it needs {} of memory, and the budget leaves {} for one sample; raise the memory "
-                    "budget or remove the sample",
-                    format_bytes(needed), format_bytes(scratch.largest()))};
+    return Error{Code::kNoMemory,
+                 fmt::format("preparing it needs {} of memory, and the budget leaves {} for one sample; raise "
+                             "the memory budget or remove the sample",
+                             format_bytes(needed), format_bytes(scratch.largest()))};
   }
   const Bytes extra = needed - scratch.own_share();
   if (!scratch.take(extra)) return Error{Code::kCancelled, "the loader is closing"};
@@ -61,11 +61,12 @@ Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item)
   return status;
 }
 
-// A bad sample ends the run or is replaced; bytes that could not be read always end it.
+// A bad sample ends the run or is replaced; whatever else is wrong always ends it.
 void Preparer::reject(RingItem item, const Work& work, const Error& error) {
-  if (error.code != Code::kBadSample) return (void)parts_.ring.fail(item, error);
-  const Error named{error.code, fmt::format("{}: {}", describe_sample(parts_.source, work.id), error.message)};
-  if (parts_.on_error == OnError::kFail) return (void)parts_.ring.fail(item, named);
+  const bool is_named = error.code != Code::kBadSample && error.code != Code::kNoMemory;  // the source tier names it
+  const std::string name = is_named ? "" : describe_sample(parts_.source, work.id) + ": ";
+  const Error named{error.code, name + error.message};
+  if (error.code != Code::kBadSample || parts_.on_error == OnError::kFail) return (void)parts_.ring.fail(item, named);
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const Position position = plan.first + item.index;
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {

@@ -276,14 +276,9 @@ std::optional<std::uint32_t> Ring::take(std::uint64_t number) {
   return std::nullopt;
 }
 
-std::optional<Time> Ring::bytes_complete(std::uint64_t number) const {
-  for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    const Slot& of = slot(i);
-    if (phase_of(of.state) == kFree || of.number.load(std::memory_order_relaxed) != number) continue;
-    const std::int64_t at = of.bytes_complete.load();
-    return at == kBytesMissing ? std::nullopt : std::optional(Time(at));
-  }
-  return std::nullopt;
+std::optional<Time> Ring::bytes_complete(std::uint32_t index) const {
+  const std::int64_t at = slot(index).bytes_complete.load();
+  return at == kBytesMissing ? std::nullopt : std::optional(Time(at));
 }
 
 std::optional<Error> Ring::error_of(std::uint32_t index) const {

@@ -1,7 +1,8 @@
 // Ring: the batch slots of one stream, in one region without pointers. A slot goes free → open → published →
 // leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed → done. Fetcher, workers
 // and consumer meet only here. Batches are published in whatever order they finish and leased in order of number.
-// All methods: any thread; only the wait_* ones block, and stop() ends them.
+// One thread opens slots and one takes batches; all else is for any thread. Only the wait_* ones block, and stop() ends
+// them.
 #pragma once
 
 #include <atomic>
@@ -82,8 +83,8 @@ class Ring {
   bool wait_for_batch(std::uint32_t seen);
   std::uint32_t published_signal() const;
   void nudge_consumer();  // ends the running wait_for_batch; also from a signal handler
-  // When the last bytes of the batch arrived; nothing while some are missing or it is not open.
-  std::optional<Time> bytes_complete(std::uint64_t number) const;
+  // When the last bytes of the slot's batch arrived; nothing while some are missing.
+  std::optional<Time> bytes_complete(std::uint32_t slot) const;
   std::optional<Error> error_of(std::uint32_t slot) const;
   BatchCost cost_of(std::uint32_t slot) const;
   unsigned leased() const;

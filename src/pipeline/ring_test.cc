@@ -89,10 +89,10 @@ TEST(RingTest, ASampleGivenBackIsWaitingForBytesAgain) {
   auto ring = make(1, 1);
   const auto slot = ring->open(plan(0, 1));
   ring->mark_ready({*slot, 0}, Time{1});
-  EXPECT_EQ(ring->bytes_complete(0), Time{1});
+  EXPECT_EQ(ring->bytes_complete(*slot), Time{1});
   ring->give_back(*ring->claim());
   EXPECT_FALSE(ring->claim());
-  EXPECT_FALSE(ring->bytes_complete(0));
+  EXPECT_FALSE(ring->bytes_complete(*slot));
   fill(*ring, *slot, 1);
   EXPECT_TRUE(ring->take(0));
   EXPECT_EQ(ring->cost_of(*slot).replaced, 1u);

@@ -25,6 +25,8 @@ class WorkTable {
  public:
   WorkTable(unsigned slots, std::uint64_t batch) : batch_(batch), works_(slots * batch) {}
 
+  static Bytes bytes_per_slot(std::uint64_t batch) { return batch * sizeof(Work); }
+
   Work& at(RingItem item) { return works_[item.slot * batch_ + item.index]; }
   void clear() {
     for (Work& work : works_) work = Work{};

@@ -27,6 +27,7 @@ struct MemoryPlan {
   unsigned slots = 0;
   Bytes scratch = 0;
   Bytes bounce = 0;
+  Bytes bounce_each = 0;  // per read; longer ones go in pieces
   Bytes home = 0;
   Bytes transit = 0;
   Bytes urgent = 0;

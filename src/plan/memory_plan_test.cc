@@ -32,6 +32,7 @@ TEST(MemoryPlanTest, ThePartsNeverExceedTheBudget) {
         if (!plan) continue;
         EXPECT_LE(sum(needs, *plan), budget) << "budget " << budget;
         EXPECT_GE(plan->slots, 2u);
+        EXPECT_LE(plan->read_depth * (plan->bounce_each + 8_KiB) * direct, std::max(plan->bounce, Bytes{16_KiB}));
         EXPECT_LE(plan->longest_footprint, plan->transit);
       }
     }
@@ -44,13 +45,13 @@ TEST(MemoryPlanTest, MostOfALargeBudgetIsCache) {
   EXPECT_GE(plan->home, 6_GiB);
 }
 
-TEST(MemoryPlanTest, ADatasetThatFitsNeedsNoTransit) {
+TEST(MemoryPlanTest, ADatasetThatFitsIsCachedWhole) {
   MemoryNeeds needs = image_net(8_GiB);
   needs.all_footprint = 2_GiB;
   const auto plan = plan_memory(needs);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->home, 2_GiB);
-  EXPECT_EQ(plan->transit, 0u);
+  EXPECT_EQ(plan->transit, needs.longest_footprint);
 }
 
 TEST(MemoryPlanTest, ATooSmallBudgetSaysWhatIsNeeded) {
@@ -58,6 +59,16 @@ TEST(MemoryPlanTest, ATooSmallBudgetSaysWhatIsNeeded) {
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, Code::kNoMemory);
   EXPECT_NE(plan.error().message.find("at least"), std::string::npos) << plan.error().message;
+}
+
+TEST(MemoryPlanTest, TheCallerMayAlwaysHoldWhatWasPromised) {
+  MemoryNeeds needs = image_net(600_MiB);
+  needs.held_batches = 9;
+  const auto plan = plan_memory(needs);
+  ASSERT_TRUE(plan);
+  EXPECT_GE(plan->slots, 9u);
+  needs.budget = 300_MiB;
+  EXPECT_FALSE(plan_memory(needs)) << "nine batches do not fit, and fewer would break the promise";
 }
 
 TEST(MemoryPlanTest, WithoutCacheNothingHasAHome) {

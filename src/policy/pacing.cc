@@ -21,7 +21,7 @@ Pacer::Pacer(const PacerOptions& options) : options_(options), depth_(std::min(k
 std::uint64_t Pacer::lookahead_batches() const {
   const std::uint64_t batch = std::max<std::uint64_t>(options_.batch, 1);
   const std::uint64_t wanted = std::max<std::uint64_t>(kSmallLookahead, 2ull * options_.max_depth);
-  return options_.ring_slots + (wanted + batch - 1) / batch;
+  return (wanted + batch - 1) / batch;
 }
 
 bool Pacer::on_read_done(Time now, Bytes bytes, unsigned in_flight) {

@@ -13,7 +13,6 @@ namespace foreload {
 
 struct PacerOptions {
   unsigned max_depth = 128;
-  unsigned ring_slots = 4;
   std::uint64_t batch = 1;  // samples per ring slot
 };
 
@@ -26,7 +25,7 @@ class Pacer {
   unsigned depth() const { return depth_; }
   double bytes_per_second() const { return rate_; }  // in the last window; 0: not measured yet
 
-  // How many batches ahead of the consumer bytes are fetched. Beyond the ring, fetched bytes wait in transit.
+  // How many batches beyond the open ring slots bytes are fetched; they wait in transit.
   std::uint64_t lookahead_batches() const;
 
   // A read ended; `in_flight` counts those that remain. Returns whether the depth changed.

@@ -60,10 +60,10 @@ TEST(PacerTest, DepthNeverExceedsItsBound) {
 }
 
 TEST(PacerTest, SmallBatchesAreStillReadFarAhead) {
-  const Pacer pacer({.max_depth = 16, .ring_slots = 3, .batch = 1});
+  const Pacer pacer({.max_depth = 16, .batch = 1});
   EXPECT_GE(pacer.lookahead_batches(), 256u);
-  const Pacer large({.max_depth = 16, .ring_slots = 3, .batch = 512});
-  EXPECT_EQ(large.lookahead_batches(), 4u);
+  const Pacer large({.max_depth = 16, .batch = 512});
+  EXPECT_EQ(large.lookahead_batches(), 1u);
 }
 
 TEST(PacerTest, TheSameEventsGiveTheSameDecisions) {

@@ -95,6 +95,12 @@ bool Arena::is_flying(SampleId id) const {
   return ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire)).phase == kFlying;
 }
 
+bool Arena::is_urgent(SampleId id) const {
+  const ClaimWord word = ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire));
+  return word.phase == kResidentUrgent ||
+         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(Area::kUrgent));
+}
+
 std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area area) {
   Slot& sample = slot(id);
   ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_acquire));

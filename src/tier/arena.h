@@ -72,6 +72,7 @@ class Arena {
   std::optional<Lease> lease(SampleId id, Bytes length);
   Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
   bool is_flying(SampleId id) const;
+  bool is_urgent(SampleId id) const;  // it is in the urgent range, or on its way there
 
   // Takes room for the sample and marks it as flying; nothing when there is no room now.
   // REQUIRES: absent, and this thread is the only one that begins flights of this id.

@@ -150,11 +150,7 @@ Error SourceTier::describe(const Flight& flight, const ReadResult& result) const
   const std::string where = describe_sample(source_, flight.id);
   switch (result.outcome) {
     case ReadOutcome::kChanged:
-      return {Code::kDataChanged,
-              fmt::format("{}: the file changed since it was indexed (size {} then, {} now; modification time {} ns "
-                          "then, {} ns now). Run `foreload index --rebuild` and start again",
-                          where, flight.extent.stamp.size, result.found.size, flight.extent.stamp.mtime_ns,
-                          result.found.mtime_ns)};
+      return data_changed(source_, flight.id, result.found);
     case ReadOutcome::kRefused:
       return {Code::kInvalid, fmt::format("{}: not opened, because it leaves the dataset's folder or is no regular "
                                           "file. Rebuild the index or remove it",

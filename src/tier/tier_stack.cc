@@ -9,11 +9,15 @@ TierStack::TierStack(const Source& source, const Placement& placement, Arena& ar
 
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
+  // Who reads far ahead must not hold the room that the next substitute needs.
+  if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
   if (arena_.is_flying(request.id)) return {Ask::kJoined, {}};
-  const bool home = placement_.is_home(request.id);
   if (!request.may_read || bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
-  auto into = arena_.begin(request.id, length, home ? Area::kHome : Area::kTransit);
+  std::optional<std::span<std::byte>> into;
+  // A read that failed may have left a hole in the homes that later ones do not fit: then transit serves.
+  if (placement_.is_home(request.id)) into = arena_.begin(request.id, length, Area::kHome);
+  if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   if (!into) return {Ask::kNoRoom, {}};
   bottom_->start(request.id, *into, now);

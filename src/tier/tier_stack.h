@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "foreload/result.h"
@@ -45,7 +44,7 @@ struct Request {
 
 class TierStack {
  public:
-  // All must outlive this. REQUIRES: every sample that is asked for fits its home or an empty transit.
+  // All must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
   TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom);
 
   Answer request(const Request& request, Time now);
