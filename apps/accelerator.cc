@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -25,6 +26,9 @@ constexpr std::array kPresets{
     Preset{"mobilenetv2-v100", 1118},     Preset{"resnet50-v100", 755},
 };
 
+constexpr double kLongestStep = 1e18;  // nanoseconds; what is longer does not fit a Duration
+constexpr Duration kLongestSleep = std::chrono::milliseconds(50);
+
 }  // namespace
 
 std::string accelerator_presets() {
@@ -46,10 +50,14 @@ Result<Accelerator> Accelerator::parse(const std::string& text) {
                            accelerator_presets())};
 }
 
-Duration Accelerator::step(std::uint64_t samples) const {
+Duration Accelerator::step(std::uint64_t samples, const std::function<bool()>& stop) const {
   if (!exists()) return Duration{0};
-  const Duration compute(static_cast<std::int64_t>(1e9 * static_cast<double>(samples) / samples_per_second_));
-  std::this_thread::sleep_until(std::chrono::steady_clock::time_point(now() + compute));
+  const double nanoseconds = 1e9 * static_cast<double>(samples) / samples_per_second_;
+  const Duration compute(static_cast<std::int64_t>(std::min(nanoseconds, kLongestStep)));
+  const Time end = now() + compute;
+  for (Time time = now(); time < end && !(stop && stop()); time = now()) {
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::min(end, time + kLongestSleep)));
+  }
   return compute;
 }
 

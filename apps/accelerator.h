@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "foreload/result.h"
@@ -17,8 +18,8 @@ class Accelerator {
 
   bool exists() const { return samples_per_second_ > 0; }
   double samples_per_second() const { return samples_per_second_; }
-  // Takes as long as a step of so many samples; returns how long that is.
-  Duration step(std::uint64_t samples) const;
+  // Takes as long as a step of so many samples, or until stop() says so; returns how long the step is.
+  Duration step(std::uint64_t samples, const std::function<bool()>& stop = {}) const;
 
  private:
   explicit Accelerator(double samples_per_second) : samples_per_second_(samples_per_second) {}

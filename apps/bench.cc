@@ -7,9 +7,12 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "commands.h"
+#include "loader/setup.h"
 #include "loader_flags.h"
+#include "number_flag.h"
 #include "probe/loader_rates.h"
 #include "progress.h"
+#include "signal_watch.h"
 #include "signals.h"
 
 namespace foreload {
@@ -31,15 +34,18 @@ struct Rates {
   double loader = 0;      // next(), samples in memory
 };
 
+Result<Loader> open_loader(const LoaderOptions& options) {
+  const EndAtOnce while_opening;
+  return Loader::open(options);
+}
+
 // Medians over interleaved rounds: on a busy machine all rates of a round suffer alike.
 Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration window) {
-  FORELOAD_ASSIGN(Loader loader, Loader::open(options));
+  FORELOAD_ASSIGN(Loader loader, open_loader(options));
+  FORELOAD_ASSIGN(const auto watch, SignalWatch::start(loader));
   const Source& source = loader.source();
   FORELOAD_ASSIGN(const LoadedSamples samples, load_samples(source, kMostMeasured));
-  FORELOAD_ASSIGN(
-      const Chain chain,
-      Chain::compile(
-          {.transforms = options.chain, .dtype = options.dtype, .layout = options.layout, .limits = options.limits}));
+  FORELOAD_ASSIGN(const Chain chain, compile_chain(options, source));
   const unsigned threads = loader.stats().threads;
   std::vector<double> read, one, all, ours;
   Progress progress("measuring", "rounds", rounds + 1);
@@ -63,16 +69,14 @@ Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration wi
 Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& output) {
   FORELOAD_ASSIGN(LoaderOptions options, flags.options());
   options.warn = [&](const std::string& text) { output.warn(text); };
-  if (options.chain.empty()) options.chain = {random_resized_crop(224), random_flip(), normalize(kImageNet)};
   const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
   FORELOAD_ASSIGN(const Rates rates, measure(options, rounds, 1000ms));
   output.line("{:<34} {:>14}   {}", "stage", "rate", "against its limit");
   output.line("{:<34} {:>12}/s", "reading, one plain loop", format_bytes(static_cast<Bytes>(rates.read_bytes)));
-  output.line("{:<34} {:>9.0f} img/s", "prep, one thread", rates.chain_one);
-  output.line("{:<34} {:>9.0f} img/s   {:.0f} % of {} x one thread",
-              fmt::format("prep, {} thread(s), no loader", threads), rates.chain_all,
-              100 * rates.chain_all / rates.chain_one / threads, threads);
-  output.line("{:<34} {:>9.0f} img/s   {:.1f} % of prep without a loader", "loader, samples in memory", rates.loader,
+  output.line("{:<34} {:>9.0f}/s", "prep, one thread", rates.chain_one);
+  output.line("{:<34} {:>9.0f}/s   {:.0f} % of {} x one thread", fmt::format("prep, {} thread(s), no loader", threads),
+              rates.chain_all, 100 * rates.chain_all / rates.chain_one / threads, threads);
+  output.line("{:<34} {:>9.0f}/s   {:.1f} % of prep without a loader", "loader, samples in memory", rates.loader,
               100 * rates.loader / rates.chain_all);
   return Json{{"threads", threads},
               {"read_bytes_per_s", rates.read_bytes},
@@ -89,9 +93,7 @@ Command bench_command(CLI::App& app) {
       app, "bench", "Measures each stage and the whole loader against the limits of this machine", kExamples);
   auto flags = std::make_shared<LoaderFlags>(*command);
   auto rounds = std::make_shared<unsigned>(5);
-  command->add_option("--rounds", *rounds, "Interleaved rounds of which the median is taken")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+  add_number(*command, "--rounds", *rounds, "Interleaved rounds of which the median is taken", {1, 100});
   return {command, [flags, rounds](const Output& output) { return run_bench(*flags, *rounds, output); }};
 }
 

@@ -17,7 +17,7 @@ constexpr int kUsage = 2;
 
 // Keys and paths need not be UTF-8; a report must not fail for that.
 void print_json(const Json& report) {
-  fmt::print("{}\n", report.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_out(report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Json report_head(const std::string& command) {
@@ -28,10 +28,11 @@ Json report_head(const std::string& command) {
 }
 
 void print_error(const std::string& command, const Error& error, bool json) {
-  fmt::print(stderr, "foreload: {}\n", error.message);
+  const std::string message = printable(error.message, kLongestLine);
+  print_err(fmt::format("foreload: {}\n", message));
   if (!json) return;
   Json report = report_head(command);
-  report["error"] = {{"code", code_name(error.code)}, {"message", error.message}};
+  report["error"] = {{"code", code_name(error.code)}, {"message", message}};
   print_json(report);
 }
 
@@ -50,6 +51,13 @@ Result<Json> run_guarded(const Command& command, const Output& output) {
   }
 }
 
+// Of a command that did its work.
+int code_of_output(const std::string& command) {
+  if (all_printed()) return kDone;
+  print_error(command, {Code::kIo, "cannot write to standard output"}, false);
+  return kFailed;
+}
+
 int run_one(const Command& command) {
   const std::string name = command.app->get_name();
   const bool json = command.app->count("--json") > 0;
@@ -63,11 +71,7 @@ int run_one(const Command& command) {
     report.update(*body);
     print_json(report);
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    print_error(name, {Code::kIo, "cannot write to standard output"}, false);
-    return kFailed;
-  }
-  return kDone;
+  return code_of_output(name);
 }
 
 const Command* chosen(const std::vector<Command>& commands) {
@@ -78,7 +82,10 @@ const Command* chosen(const std::vector<Command>& commands) {
 }
 
 int report_usage(CLI::App& app, const CLI::ParseError& problem, int argc, const char* const* argv) {
-  if (problem.get_exit_code() == 0) return app.exit(problem);  // --help and --version
+  if (problem.get_exit_code() == 0) {  // --help and --version
+    app.exit(problem);
+    return code_of_output("");
+  }
   bool json = false;
   for (int i = 1; i < argc; ++i) json = json || std::strcmp(argv[i], "--json") == 0;
   const std::string command = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
@@ -97,6 +104,7 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 int run_command_line(CLI::App& app, const std::vector<Command>& commands, int argc, const char* const* argv) {
+  occupy_closed_streams();
   catch_signals();
   app.require_subcommand(1);
   try {

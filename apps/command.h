@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,10 +13,14 @@
 #include <vector>
 
 #include "foreload/result.h"
+#include "source/warnings.h"
+#include "streams.h"
 
 namespace foreload {
 
 using Json = nlohmann::ordered_json;
+
+inline constexpr std::size_t kLongestLine = 4000;  // of what is printed
 
 // What a command may print. With --json, standard output holds one JSON object and nothing else.
 class Output {
@@ -28,12 +31,15 @@ class Output {
   // A line for people.
   template <typename... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) const {
-    if (!json_) fmt::print("{}\n", fmt::format(format, std::forward<Args>(args)...));
+    if (!json_) print_out(on_one_line(fmt::format(format, std::forward<Args>(args)...)));
   }
   // A warning, on standard error.
-  void warn(const std::string& text) const { fmt::print(stderr, "foreload: warning: {}\n", text); }
+  void warn(const std::string& text) const { print_err(on_one_line("foreload: warning: " + text)); }
 
  private:
+  // Names of files and samples must not be able to write to the terminal.
+  static std::string on_one_line(const std::string& text) { return printable(text, kLongestLine) + "\n"; }
+
   bool json_;
 };
 

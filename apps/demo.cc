@@ -5,22 +5,30 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "accelerator.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "foreload/loader.h"
+#include "source/warnings.h"
+#include "streams.h"
 
 namespace foreload {
 namespace {
 
 constexpr Epoch kEpochs = 3;
 constexpr std::uint64_t kBatch = 32;
+constexpr std::size_t kColumns = 100;      // of the output
 constexpr double kAcceleratorShare = 0.7;  // of what this machine can prepare
 constexpr double kStorageShare = 0.5;      // of what the accelerator would consume
 constexpr double kCacheShare = 0.65;       // of the dataset
+
+template <typename... Args>
+void print(fmt::format_string<Args...> format, Args&&... args) {
+  print_out(fmt::format(format, std::forward<Args>(args)...));
+}
 
 struct Setting {
   std::string folder;
@@ -50,7 +58,7 @@ Result<LoaderStats> train(LoaderOptions options, const Accelerator& accelerator,
     if (batch) {
       accelerator.step(batch->size());
     } else {
-      fmt::print(stderr, "  {}: epoch {} of {} done\n", what, ++epoch, kEpochs);
+      print_err(fmt::format("  {}: epoch {} of {} done\n", what, ++epoch, kEpochs));
     }
   }
   return loader.stats();
@@ -88,28 +96,61 @@ double share(Duration part, Duration whole) {
 void print_rows(const char* name, const LoaderStats& stats, double ideal) {
   for (const EpochStats& epoch : stats.epochs) {
     const double rate = static_cast<double>(epoch.samples) / seconds(epoch.wall);
-    fmt::print("  {:<22} {:>5} {:>8.1f} s {:>9.0f} {:>9.0f} % {:>11.0f} % {:>10.0f} % {:>12}\n",
-               epoch.epoch == 0 ? name : "", epoch.epoch + 1, seconds(epoch.wall), rate, 100 * rate / ideal,
-               share(epoch.fetch_stall, epoch.wall), share(epoch.prep_stall, epoch.wall),
-               format_bytes(epoch.source_bytes));
+    print("  {:<16} {:>5} {:>8.1f} s {:>10.0f} {:>11.0f} % {:>10.0f} % {:>9.0f} % {:>14}\n",
+          epoch.epoch == 0 ? name : "", epoch.epoch + 1, seconds(epoch.wall), rate, 100 * rate / ideal,
+          share(epoch.fetch_stall, epoch.wall), share(epoch.prep_stall, epoch.wall), format_bytes(epoch.source_bytes));
   }
+}
+
+void print_table(const LoaderStats& plain, const LoaderStats& cached, double ideal) {
+  print("\n  {:<16} {:>5} {:>10} {:>10} {:>13} {:>12} {:>11} {:>14}\n", "", "", "", "", "accelerator", "waits for",
+        "waits for", "read from");
+  print("  {:<16} {:>5} {:>10} {:>10} {:>13} {:>12} {:>11} {:>14}\n", "loader", "epoch", "time", "samples/s", "busy",
+        "storage", "prep", "storage");
+  print_rows("reads everything", plain, ideal);
+  print_rows("Foreload", cached, ideal);
+}
+
+// Prints words, broken into lines of at most kColumns.
+void print_paragraph(const std::string& text) {
+  std::size_t column = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    const bool fits = column > 0 && column + 1 + word.size() <= kColumns;
+    print("{}{}", fits ? " " : "\n", word);
+    column = fits ? column + 1 + word.size() : word.size();
+    at = end + 1;
+  }
+  print("\n");
 }
 
 void explain(const LoaderStats& plain, const LoaderStats& cached, const Source& source) {
   const EpochStats& before = plain.epochs.back();
   const EpochStats& after = cached.epochs.back();
-  fmt::print(
-      "\nWhy: storage delivers half of what the accelerator consumes, so a loader that reads everything makes it wait\n"
-      "about half of the time. Foreload keeps {} of the {} in memory and never evicts it: from the second epoch on it\n"
-      "reads {} instead of {}, which storage delivers in time. The first epoch has to read everything in both cases.\n",
+  print_paragraph(fmt::format(
+      "Why: storage delivers half of what the accelerator consumes, so a loader that reads everything makes it wait "
+      "about half of the time. Foreload keeps {} of the {} in memory and never evicts it: from the second epoch on it "
+      "reads {} instead of {}, which storage delivers in time. The first epoch has to read everything in both cases.",
       format_bytes(after.memory_bytes), format_bytes(source.total_bytes()), format_bytes(after.source_bytes),
-      format_bytes(before.source_bytes));
-  fmt::print("Epoch {}: {:.2f} times as fast, with the same batches in the same order.\n", kEpochs,
-             seconds(before.wall) / seconds(after.wall));
+      format_bytes(before.source_bytes)));
+  print_paragraph(fmt::format("Epoch {}: {:.2f} times as fast, with the same batches in the same order.", kEpochs,
+                              seconds(before.wall) / seconds(after.wall)));
+}
+
+void print_setting(const Setting& setting, const Source& source, double prep, Bytes storage) {
+  print("\nOne training job on slow storage, loaded in two ways\n\n");
+  print("  {:<12} {} JPEG files, {}\n", "dataset", format_count(source.size()), format_bytes(source.total_bytes()));
+  print("  {:<12} RandomResizedCrop(224) and flip: at most {:.0f} samples/s on {} core(s)\n", "prep", prep,
+        usable_cores());
+  print("  {:<12} consumes {:.0f} samples/s (emulated)\n", "accelerator", setting.samples_per_second);
+  print("  {:<12} delivers {}/s, which are {:.0f} samples/s (emulated)\n", "storage", format_bytes(storage),
+        kStorageShare * setting.samples_per_second);
+  print("  {:<12} a budget of {} for the whole loader\n", "memory", format_bytes(setting.memory));
 }
 
 Status demo(const std::string& folder) {
-  fmt::print(stderr, "  measuring how fast this machine prepares samples\n");
+  print_err("  measuring how fast this machine prepares samples\n");
   FORELOAD_ASSIGN(const double prep, prep_rate(folder));
   Setting setting{.folder = folder, .samples_per_second = kAcceleratorShare * prep};
   FORELOAD_ASSIGN(const auto source, open_source({.datasets = {folder}}));
@@ -122,14 +163,8 @@ Status demo(const std::string& folder) {
   FORELOAD_ASSIGN(const LoaderStats plain, train(options_for(setting, false), accelerator, "reading everything"));
   FORELOAD_ASSIGN(const LoaderStats cached, train(options_for(setting, true), accelerator, "Foreload"));
 
-  fmt::print("\n{} JPEG files, {}; RandomResizedCrop(224) + flip on {} core(s): {:.0f} samples/s at most.\n",
-             format_count(source->size()), format_bytes(source->total_bytes()), usable_cores(), prep);
-  fmt::print("Emulated: an accelerator that consumes {:.0f} samples/s, storage of {}/s. Memory budget {}.\n\n",
-             setting.samples_per_second, format_bytes(storage), format_bytes(setting.memory));
-  fmt::print("  {:<22} {:>5} {:>10} {:>9} {:>11} {:>13} {:>12} {:>12}\n", "loader", "epoch", "time", "samples/s",
-             "accelerator", "waits: fetch", "waits: prep", "read");
-  print_rows("reads everything", plain, setting.samples_per_second);
-  print_rows("Foreload", cached, setting.samples_per_second);
+  print_setting(setting, *source, prep, storage);
+  print_table(plain, cached, setting.samples_per_second);
   explain(plain, cached, *source);
   return {};
 }
@@ -139,11 +174,11 @@ Status demo(const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fmt::print(stderr, "usage: foreload-demo FOLDER\n");
+    foreload::print_err("usage: foreload-demo FOLDER\n");
     return 2;
   }
   const foreload::Status status = foreload::demo(argv[1]);
-  if (status.ok()) return 0;
-  fmt::print(stderr, "foreload-demo: {}\n", status.error().message);
+  if (status.ok()) return foreload::all_printed() ? 0 : 1;
+  foreload::print_err(fmt::format("foreload-demo: {}\n", foreload::printable(status.error().message, 4000)));
   return 1;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands.h"
+#include "number_flag.h"
 #include "probe/generated_dataset.h"
 #include "progress.h"
 #include "signals.h"
@@ -53,11 +54,11 @@ Command generate_command(CLI::App& app) {
                   "Writes a synthetic dataset: JPEGs with ImageNet's sizes, shapes and cost of decoding", kExamples);
   auto options = std::make_shared<GenerateOptions>();
   command->add_option("DIR", options->folder, "Folder to write to: new, empty, or begun by this command")->required();
-  command->add_option("--images", options->images, "How many")->capture_default_str();
-  command->add_option("--seed", options->seed, "The same seed gives the same images")->capture_default_str();
-  command->add_option("--classes", options->classes, "Into how many classes they are divided")->capture_default_str();
-  command->add_option("--tar", options->shard_images, "Write tar shards of so many images instead of files");
-  command->add_option("--threads", options->threads, "0: one per core")->capture_default_str();
+  add_number(*command, "--images", options->images, "How many");
+  add_number(*command, "--seed", options->seed, "The same seed gives the same images");
+  add_number(*command, "--classes", options->classes, "Into how many classes they are divided");
+  add_number(*command, "--tar", options->shard_images, "Write tar shards of so many images instead of files");
+  add_number(*command, "--threads", options->threads, "0: one per core");
   return {command, [options](const Output& output) { return run_generate(*options, output); }};
 }
 

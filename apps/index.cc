@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "foreload/source.h"
+#include "number_flag.h"
 #include "probe/dimension_scan.h"
 #include "progress.h"
 #include "signals.h"
@@ -185,7 +186,7 @@ Command index_command(CLI::App& app) {
   command->add_option("--label-field", source.label_field, "Field of a tar's JSON members that holds the label")
       ->capture_default_str();
   command->add_option("--index-folder", source.index_folder, "Where the index is kept, instead of beside the dataset");
-  command->add_option("--threads", source.threads, "0: one per core")->capture_default_str();
+  add_number(*command, "--threads", source.threads, "0: one per core");
   command->add_flag("--rebuild", source.rebuild_index)->description("Ignore the index that is there");
   command->add_flag("--dimensions", options->dimensions)->description("Read every header once, and keep what it says");
   return {command, [options](const Output& output) { return run_index(*options, output); }};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "number_flag.h"
 #include "subset.h"
 
 namespace foreload {
@@ -40,21 +41,19 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command
       .add_option("URI", o.dataset, "Folder, tar file or list of tars (train-{000..009}.tar); several are concatenated")
       ->required();
-  command.add_option("--batch", o.batch, "Samples per batch and learner")->capture_default_str();
-  command
-      .add_option("--global-batch", o.global_batch,
-                  "Samples per step over all ranks, when the world may change; 0: batch × world")
-      ->capture_default_str();
-  command.add_option("--seed", o.seed, "Fixes order and augmentation")->capture_default_str();
+  add_number(command, "--batch", o.batch, "Samples per batch and learner");
+  add_number(command, "--global-batch", o.global_batch,
+             "Samples per step over all ranks, when the world may change; 0: batch × world");
+  add_number(command, "--seed", o.seed, "Fixes order and augmentation");
   command.add_option("--memory", t.memory,
                      "Budget for cache, batches, reads and scratch (8GiB); default: half of what is free");
-  command.add_option("--threads", o.threads, "Prep threads; 0: one per usable core")->capture_default_str();
+  add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
   command.add_option("--chain", t.chain,
                      "Transforms, \"resize(256), center_crop(224), normalize\"; default: chosen by the data");
   command.add_option("--dtype", t.dtype, "Of prepared images: u8, f16, f32")->capture_default_str();
   command.add_option("--layout", t.layout, "Of prepared images: nchw, nhwc")->capture_default_str();
-  command.add_option("--world", o.world, "Number of learners")->capture_default_str();
-  command.add_option("--rank", o.rank, "Which of them this is")->capture_default_str();
+  add_number(command, "--world", o.world, "Number of learners");
+  add_number(command, "--rank", o.rank, "Which of them this is");
   command.add_option("--last", t.last, "The last, incomplete batch: auto (as torch), ragged, pad, drop")
       ->capture_default_str();
   command.add_option("--on-error", t.on_error, "A bad sample: fail or replace")->capture_default_str();

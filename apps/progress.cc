@@ -4,12 +4,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include "base/text.h"
+#include "streams.h"
 
 namespace foreload {
 
@@ -54,7 +54,7 @@ Progress::Progress(std::string what, std::string unit, std::uint64_t total)
 
 Progress::~Progress() {
   const MutexLock lock(mutex_);
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) print_err("\r\x1b[K");
 }
 
 void Progress::set_total(std::uint64_t total) {
@@ -79,7 +79,7 @@ void Progress::print(std::uint64_t done, const std::string& note) {
   const double elapsed = seconds(printed_ - started_);
   const double rate = done > first_ && elapsed > 0 ? static_cast<double>(done - first_) / elapsed : 0;
   const std::string line = progress_line({what_, unit_, done, total_, rate, note});
-  fmt::print(stderr, "\r\x1b[K{}", std::string_view(line).substr(0, terminal_width() - 1));
+  print_err(fmt::format("\r\x1b[K{}", std::string_view(line).substr(0, terminal_width() - 1)));
   shown_ = true;
 }
 

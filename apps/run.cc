@@ -1,10 +1,6 @@
 // The main job: loads epochs into an emulated accelerator and says what it waited for.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-#include <fstream>
 #include <memory>
 
 #include "accelerator.h"
@@ -13,10 +9,12 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "base/thread.h"
+#include "base/write_file.h"
 #include "commands.h"
 #include "loader_flags.h"
+#include "number_flag.h"
 #include "progress.h"
+#include "signal_watch.h"
 #include "signals.h"
 #include "stream_hash.h"
 
@@ -48,30 +46,12 @@ struct EpochReport {
   Duration busy{};  // of the accelerator
 };
 
-// Interrupts the loader when a signal comes, so that a wait for slow storage ends too.
-class SignalWatch {
- public:
-  explicit SignalWatch(Loader& loader) : thread_("fl-signals", [this, &loader] { watch(loader); }) {}
-  ~SignalWatch() { done_ = true; }
-
- private:
-  void watch(Loader& loader) const {
-    while (!done_) {
-      if (caught_signal() != 0) loader.interrupt();
-      ::usleep(20'000);
-    }
-  }
-
-  std::atomic<bool> done_{false};
-  Thread thread_;
-};
-
 class Run {
  public:
   Run(const RunOptions& options, Accelerator accelerator, Loader& loader)
       : options_(options), accelerator_(accelerator), loader_(loader) {}
 
-  Status open_log();
+  Status open_files();
   Status resume();
   // Loads until all epochs are read or a signal comes.
   Status load();
@@ -89,15 +69,18 @@ class Run {
   Accelerator accelerator_;
   Loader& loader_;
   std::vector<EpochReport> epochs_;
-  std::ofstream log_;
+  Descriptor log_;
   Time saved_{};
   Time shown_{};
 };
 
-Status Run::open_log() {
+Status Run::open_files() {
+  if (!options_.state.empty()) {
+    FORELOAD_ASSIGN(options_.state, follow_links(options_.state));
+    remove_leftovers(options_.state);
+  }
   if (options_.log.empty()) return {};
-  log_.open(options_.log);
-  if (!log_) return errno_error(fmt::format("cannot write {}", options_.log), errno);
+  FORELOAD_ASSIGN(log_, create_output(options_.log));
   return {};
 }
 
@@ -147,12 +130,12 @@ Status Run::consume(const Batch& batch, EpochReport& epoch) {
   const Position first = loader_.share(batch.step()).first;
   if (options_.hash) hash = hash_batch(batch, first);
   epoch.hash += hash;
-  epoch.busy += accelerator_.step(batch.size());
-  if (log_.is_open()) {
+  epoch.busy += accelerator_.step(batch.size(), [] { return caught_signal() != 0; });
+  if (log_.valid()) {
     Json line{{"epoch", batch.epoch()}, {"step", batch.step()}, {"position", first}, {"ids", batch.ids()}};
     if (options_.hash) line.update({{"order", hex16(hash.order)}, {"content", hex16(hash.content)}});
-    log_ << line.dump() << std::endl;
-    if (!log_) return Error{Code::kIo, fmt::format("cannot write {}", options_.log)};
+    const std::string text = line.dump() + "\n";
+    FORELOAD_TRY(write_all(log_.get(), std::as_bytes(std::span(text)), options_.log));
   }
   if (now() - saved_ > 200ms) return save_state();
   return {};
@@ -257,12 +240,13 @@ Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const 
       progress.set_total(total);
       progress.set(done);
     };
+    const EndAtOnce while_opening;
     return Loader::open(loading);
   }();
   if (!loader) return std::move(loader).error();
-  const SignalWatch watch(*loader);
+  FORELOAD_ASSIGN(const auto watch, SignalWatch::start(*loader));
   Run run(options, accelerator, *loader);
-  FORELOAD_TRY(run.open_log());
+  FORELOAD_TRY(run.open_files());
   FORELOAD_TRY(run.resume());
   FORELOAD_TRY(run.load());
   run.print(output);
@@ -277,9 +261,7 @@ Command run_command(CLI::App& app) {
       kExamples);
   auto options = std::make_shared<RunOptions>();
   auto flags = std::make_shared<LoaderFlags>(*command);
-  command->add_option("--epochs", options->epochs, "How many; counted from 0 also after --resume")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  add_number(*command, "--epochs", options->epochs, "How many; counted from 0 also after --resume", {.least = 1});
   command
       ->add_option("--accelerator", options->accelerator,
                    "Emulated compute: samples/s, \"none\", or " + accelerator_presets())

@@ -12,10 +12,13 @@ add_executable(foreload_cli
   apps/index.cc
   apps/loader_flags.cc
   apps/main.cc
+  apps/number_flag.cc
   apps/progress.cc
   apps/run.cc
+  apps/signal_watch.cc
   apps/signals.cc
   apps/stream_hash.cc
+  apps/streams.cc
   apps/subset.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
@@ -24,6 +27,6 @@ target_compile_options(foreload_cli PRIVATE -O1)
 set_target_properties(foreload_cli PROPERTIES OUTPUT_NAME foreload INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 # What `make demo` shows.
-add_executable(foreload_demo apps/accelerator.cc apps/demo.cc)
+add_executable(foreload_demo apps/accelerator.cc apps/demo.cc apps/streams.cc)
 target_link_libraries(foreload_demo PRIVATE foreload foreload_flags)
 set_target_properties(foreload_demo PROPERTIES OUTPUT_NAME foreload-demo)

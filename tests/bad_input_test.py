@@ -177,6 +177,19 @@ class OptionTest(RefusalTest):
                 message = self.refused(*base, flag, value, words=[flag.strip("-"), value], codes=(2,))["message"]
                 self.assertLess(len(message), 200, "a message that a person can read")
 
+    def test_numbers_of_other_commands(self):
+        for command, flag in (("generate", "--images"), ("generate", "--seed"), ("generate", "--classes"),
+                              ("generate", "--tar"), ("generate", "--threads"), ("index", "--threads"),
+                              ("bench", "--rounds"), ("bench", "--batch")):
+            for value in ("-1", "1.5", "x", "0x10", "1'000", "99999999999999999999999"):
+                with self.subTest(command=command, flag=flag, value=value):
+                    place = self.top / "new" if command == "generate" else self.good
+                    self.refused(command, place, f"{flag}={value}", words=[flag, value], codes=(2,))
+
+    def test_leading_zeros_are_no_octal_numbers(self):
+        lines, _ = self.logged(self.good, "--batch", "010", "--chain", ledger.chain())
+        self.assertEqual(len(lines[0]["ids"]), 10)
+
     def test_storage_that_can_not_be_emulated(self):
         base = ["run", self.good, "--batch", 8, "--chain", ledger.chain()]
         for spec in ("fast", "0MB/s", "-5MB/s", "10MB/s,10MB/s", "5ms,5ms", "2h", ",", "10MB/s,", "nan", "1e3MB/s",
@@ -217,10 +230,11 @@ class OptionTest(RefusalTest):
         (self.top / "real").write_text("old")
         os.symlink("real", self.top / "link")
         base = ["run", self.good, "--batch", 8, "--chain", ledger.chain(), "--state"]
-        self.foreload(*base, self.top / "pipe")
+        self.refused(*base, self.top / "pipe", words=[self.top / "pipe"])
         self.assertTrue((self.top / "pipe").is_fifo(), "a device such as /dev/null would be replaced as well")
-        self.foreload(*base, self.top / "link")
+        self.report(*base, self.top / "link")
         self.assertTrue((self.top / "link").is_symlink())
+        self.assertEqual(json.loads((self.top / "real").read_text())["epoch"], 1)
 
 
 class StateTest(RefusalTest):

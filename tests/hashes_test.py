@@ -122,8 +122,10 @@ class LedgerTest(ProgramTest):
                                         "--last", last, "--epochs", 2, count=samples)
             expected = ledger.shares(samples, (world, rank, batch), last)
             self.assertEqual([(line["position"], len(line["ids"])) for line in lines], 2 * expected)
-            self.assertEqual([epoch["padded"] for epoch in report["epochs"]],
-                             2 * [sum(max(0, first + count - max(first, samples)) for first, count in expected)])
+            padding = [[number for line in lines if line["epoch"] == epoch
+                        for position, number in enumerate(line["ids"], line["position"]) if position >= samples]
+                       for epoch in (0, 1)]
+            self.assertEqual([epoch["padded"] for epoch in report["epochs"]], padding if lines else [])
             everything += lines
         ids, times = ledger.positions_of(everything)
         self.assertEqual(set(times.values()), {1} if times else set())

@@ -152,6 +152,11 @@ class PathTest(RefusalTest):
         done = self.foreload(*self.arguments)
         self.assertEqual(done.returncode, 1)
         self.assertNotIn("\x1b", done.err)
+        os.rename(os.fsencode(self.folder) + b"/c4", os.fsencode(self.folder) + b"/c4\x1b[31m\n")
+        done = self.foreload("index", self.folder)
+        self.assertEqual(done.returncode, 0, done.err)
+        self.assertNotIn("\x1b", done.out)
+        self.assertIn("c4\\x1b[31m\\x0a", done.out)
 
     def test_paths_longer_than_the_kernel_takes(self):
         here = os.open(self.folder / "c2", os.O_RDONLY)

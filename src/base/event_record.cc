@@ -4,7 +4,6 @@
 // every event carries its time, and reading sorts by it.
 #include "base/event_record.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 
 #include "base/files.h"
 #include "base/mutex.h"
+#include "base/write_file.h"
 
 namespace foreload {
 
@@ -170,8 +170,7 @@ class EventRecord::File {
 };
 
 Result<std::unique_ptr<EventRecord>> EventRecord::create(const std::string& path) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
-  if (!file.valid()) return errno_error("cannot create the event record " + path, errno);
+  FORELOAD_ASSIGN(Descriptor file, create_output(path));
   FORELOAD_TRY(write_at(file.get(), encoded_header(), 0, path));
   return std::unique_ptr<EventRecord>(new EventRecord(std::make_unique<File>(std::move(file), path)));
 }

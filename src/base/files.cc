@@ -15,7 +15,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <deque>
@@ -29,9 +28,8 @@ namespace foreload {
 
 namespace {
 
-constexpr int kMaxLinks = 40;       // as the kernel
-constexpr int kMaxAttempts = 64;    // of openat2 while directories are renamed, and of names for temporary files
-constexpr mode_t kFileMode = 0666;  // the umask narrows it
+constexpr int kMaxLinks = 40;     // as the kernel
+constexpr int kMaxAttempts = 64;  // of openat2 while directories are renamed
 
 std::string errno_text(int error_number) {
   return std::system_category().message(error_number);
@@ -52,12 +50,6 @@ Code code_of_errno(int error_number) {
     default:
       return Code::kIo;
   }
-}
-
-int open_retrying(int directory, const char* path, int flags, mode_t mode = 0) {
-  int fd = openat(directory, path, flags, mode);
-  while (fd < 0 && errno == EINTR) fd = openat(directory, path, flags, mode);
-  return fd;
 }
 
 void push_front_components(std::deque<std::string>& components, std::string_view path) {
@@ -82,6 +74,12 @@ int follow_link(int directory, const std::string& name, std::deque<std::string>&
 }
 
 }  // namespace
+
+int open_retrying(int directory, const char* path, int flags, mode_t mode) {
+  int fd = openat(directory, path, flags, mode);
+  while (fd < 0 && errno == EINTR) fd = openat(directory, path, flags, mode);
+  return fd;
+}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   Descriptor moved(std::move(other));
@@ -210,29 +208,24 @@ Result<Descriptor> open_regular(const std::string& path, struct stat& status) {
   return descriptor;
 }
 
-Status write_all(int fd, std::span<const std::byte> content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t written = write(fd, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno_error("cannot write " + path, errno);
-    content = content.subspan(static_cast<std::size_t>(written));
+}  // namespace
+
+Status read_exactly(int fd, Bytes offset, std::span<std::byte> into) {
+  for (std::size_t done = 0; done < into.size();) {
+    const ssize_t got = pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return errno_error(fmt::format("cannot read {} bytes at offset {}", into.size(), offset), errno);
+    }
+    if (got == 0) {
+      return Error{Code::kDataChanged, fmt::format("the file ends at byte {}, but {} bytes at offset {} belong to it: "
+                                                   "it was cut",
+                                                   offset + done, into.size(), offset)};
+    }
+    done += static_cast<std::size_t>(got);
   }
   return {};
 }
-
-// A file of a name that nobody else uses, beside `path`.
-Result<Descriptor> create_beside(const std::string& path, std::string& temporary) {
-  static std::atomic<unsigned> serial{0};
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    temporary = fmt::format("{}.{}-{}.tmp", path, getpid(), serial.fetch_add(1));
-    const int fd = open_retrying(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
-    if (fd >= 0) return Descriptor(fd);
-    if (errno != EEXIST) break;
-  }
-  return errno_error("cannot create " + temporary, errno);
-}
-
-}  // namespace
 
 // The size is not asked for: files of /proc have none.
 Result<std::string> read_whole_file(const std::string& path, Bytes limit) {
@@ -252,21 +245,6 @@ Result<std::string> read_whole_file(const std::string& path, Bytes limit) {
       return Error{Code::kInvalid, fmt::format("{} is longer than the {} allowed here", path, format_bytes(limit))};
     }
   }
-}
-
-Status replace_file(const std::string& path, std::span<const std::byte> content) {
-  std::string temporary;
-  Status status;
-  {
-    FORELOAD_ASSIGN(const Descriptor file, create_beside(path, temporary));
-    status = write_all(file.get(), content, temporary);
-  }
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0)
-    status = errno_error("cannot replace " + path, errno);
-  if (!status.ok() && unlink(temporary.c_str()) != 0 && errno != ENOENT) {
-    return Error{status.error().code, fmt::format("{}; {} is left behind", status.error().message, temporary)};
-  }
-  return status;
 }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {

@@ -1,4 +1,4 @@
-// Files: descriptors that close themselves, opening below a root without ever leaving it, atomic replacement.
+// Files: descriptors that close themselves, opening below a root without ever leaving it, reading.
 #pragma once
 
 #include <span>
@@ -37,9 +37,9 @@ Result<Descriptor> open_directory(const std::string& path);
 Result<Descriptor> open_below(int root, const std::string& path, int extra_flags = 0);
 Result<FileStamp> stamp_of(int fd);
 
+// Fills `into` from `offset` on. kDataChanged: the file ends before. The messages do not know the file's name.
+Status read_exactly(int fd, Bytes offset, std::span<std::byte> into);
 Result<std::string> read_whole_file(const std::string& path, Bytes limit);
-// Writes beside `path` and renames over it, so that readers see the old or the new content only.
-Status replace_file(const std::string& path, std::span<const std::byte> content);
 
 // A read-only mapping of a whole file.
 class MappedFile {

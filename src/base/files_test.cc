@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 
 #include "base/open_below.h"
 #include "base/test_folder.h"
@@ -24,10 +22,6 @@ std::string read_all(int fd) {
   const ssize_t got = pread(fd, text.data(), text.size(), 0);
   text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
   return text;
-}
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 TEST(DescriptorTest, ClosesOnceAndMoves) {
@@ -149,6 +143,21 @@ TEST(StampOfTest, SeesSizeAndNanoseconds) {
   EXPECT_FALSE(stamp_of(-1).ok());
 }
 
+TEST(ReadExactlyTest, FillsOrSaysWhereTheFileEnds) {
+  const TestFolder folder;
+  const Descriptor file(open(folder.write("file", "0123456789").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text(4, '\0');
+  const auto into = std::as_writable_bytes(std::span(text));
+  ASSERT_TRUE(read_exactly(file.get(), 6, into).ok());
+  EXPECT_EQ(text, "6789");
+  const Status cut = read_exactly(file.get(), 7, into);
+  ASSERT_FALSE(cut.ok());
+  EXPECT_EQ(cut.error().code, Code::kDataChanged);
+  EXPECT_NE(cut.error().message.find("ends at byte 10"), std::string::npos) << cut.error().message;
+  EXPECT_TRUE(read_exactly(file.get(), 99, {}).ok());
+  EXPECT_EQ(read_exactly(-1, 0, into).error().code, Code::kIo);
+}
+
 TEST(ReadWholeFileTest, ReadsEverythingUpToTheLimit) {
   const TestFolder folder;
   const std::string content(200'000, 'c');
@@ -159,43 +168,6 @@ TEST(ReadWholeFileTest, ReadsEverythingUpToTheLimit) {
   EXPECT_EQ(read_whole_file(folder.path("missing"), 1).error().code, Code::kNotFound);
   EXPECT_FALSE(read_whole_file(folder.path(), 1).ok());
   EXPECT_FALSE(read_whole_file("/proc/self/status", 1_MiB)->empty());
-}
-
-TEST(ReplaceFileTest, ReplacesAndLeavesNothingElse) {
-  const TestFolder folder;
-  const std::string path = folder.write("file", "old");
-  EXPECT_TRUE(replace_file(path, bytes_of("new content")).ok());
-  EXPECT_EQ(*read_whole_file(path, 100), "new content");
-  EXPECT_TRUE(replace_file(path, {}).ok());
-  EXPECT_EQ(fs::file_size(path), 0u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-}
-
-TEST(ReplaceFileTest, FailureNamesTheFileAndLeavesNothing) {
-  const TestFolder folder;
-  folder.write("in_the_way/file", "x");
-  const Status status = replace_file(folder.path("in_the_way"), bytes_of("x"));
-  ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.error().message.find("in_the_way"), std::string::npos);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-  EXPECT_EQ(replace_file(folder.path("missing/file"), {}).error().code, Code::kNotFound);
-}
-
-TEST(ReplaceFileTest, AFailedWriteLeavesTheOldContent) {
-  const TestFolder folder;
-  const std::string path = folder.write("file", "old");
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  rlimit tiny = before;
-  tiny.rlim_cur = 4096;
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tiny), 0);
-  const Status status = replace_file(path, bytes_of(std::string(10'000, 'n')));
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, handler);
-  EXPECT_FALSE(status.ok());
-  EXPECT_EQ(*read_whole_file(path, 100), "old");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(MappedFileTest, ShowsTheWholeFile) {

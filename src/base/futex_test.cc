@@ -35,7 +35,7 @@ TEST(FutexTest, ADeadlineInThePastReturnsAtOnce) {
 
 TEST(FutexTest, WakeReachesAWaiter) {
   std::atomic<std::uint32_t> word{0};
-  const Thread waker("waker", [&] {
+  const auto waker = Thread::start("waker", [&] {
     futex_wait(word, 1, now() + milliseconds(5));
     word.store(1);
     futex_wake_one(word);
@@ -49,10 +49,12 @@ TEST(FutexTest, WakeAllReachesEveryWaiter) {
   {
     std::vector<Thread> waiters;
     for (int i = 0; i < 4; ++i) {
-      waiters.emplace_back("waiter", [&] {
+      auto waiter = Thread::start("waiter", [&] {
         while (word.load() == 0) futex_wait(word, 0, kNever);
         ++through;
       });
+      ASSERT_TRUE(waiter.ok());
+      waiters.push_back(std::move(*waiter));
     }
     word.store(1);
     futex_wake_all(word);

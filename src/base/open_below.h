@@ -17,6 +17,8 @@ inline constexpr unsigned kResolveBelow = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINK
 
 bool is_plain_relative(std::string_view path);  // not empty, not absolute, no "..", no NUL
 
+// openat(), repeated after EINTR: a descriptor, or -1 with errno.
+int open_retrying(int directory, const char* path, int flags, mode_t mode = 0);
 // A descriptor, or -errno. EXDEV and ELOOP mean that a link leads outside.
 int open_below_raw(int root, const char* path, int flags);
 int open_below_by_kernel(int root, const char* path, int flags);  // openat2; ENOSYS or EPERM where it is missing

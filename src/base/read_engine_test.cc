@@ -187,7 +187,7 @@ TEST_P(ReadEngineTest, AWakeBeforeTheWaitIsNotLostAndCountsOnce) {
 TEST_P(ReadEngineTest, WakesFromAnotherThreadAlwaysArrive) {
   auto engine = open({});
   std::atomic<int> sent{0};
-  const Thread waker("waker", [&] {
+  const auto waker = Thread::start("waker", [&] {
     for (int i = 0; i < 500; ++i) {
       ++sent;
       (*engine)->wake();
@@ -201,7 +201,7 @@ TEST_P(ReadEngineTest, AWakeDoesNotDisturbJobs) {
   folder_.write("file", content_of(1, 50'000));
   auto engine = open({.depth = 4});
   std::atomic<bool> stop{false};
-  const Thread waker("waker", [&] {
+  const auto waker = Thread::start("waker", [&] {
     while (!stop.load()) (*engine)->wake();
   });
   std::vector<Target> targets(300, Target{.path = "file"});

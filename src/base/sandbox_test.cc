@@ -17,6 +17,7 @@
 #include "base/read_engine.h"
 #include "base/test_folder.h"
 #include "base/thread.h"
+#include "base/write_file.h"
 
 namespace foreload {
 namespace {
@@ -84,6 +85,18 @@ TEST(SandboxTest, WithoutOpenat2FilesAreOpenedStepByStep) {
     if (code == kNoFilter) GTEST_SKIP() << "seccomp is not available";
     EXPECT_EQ(code, 0) << error_number;
   }
+}
+
+TEST(SandboxTest, WithoutNamelessFilesANamedOneIsWrittenAndReplaces) {
+  const TestFolder folder;
+  const std::string path = folder.write("file", "old");
+  const int code = run_without(SYS_linkat, EPERM, [&] {
+    const std::string_view content = "new";
+    return replace_file(path, std::as_bytes(std::span(content))).ok() && *read_whole_file(path, 100) == "new";
+  });
+  if (code == kNoFilter) GTEST_SKIP() << "seccomp is not available";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 // Both ways in which a C library starts threads.

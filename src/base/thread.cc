@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -40,6 +41,13 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
+// What a thread counts against, as far as it is known: "this user may have 7 threads; ".
+std::string limits_text() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NPROC, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format("this user may have {} threads in all; ", limit.rlim_cur);
+}
+
 }  // namespace
 
 Result<Thread> Thread::start(const std::string& name, std::function<void()> body) {
@@ -51,16 +59,10 @@ Result<Thread> Thread::start(const std::string& name, std::function<void()> body
     }));
   } catch (const std::system_error& error) {
     return Error{Code::kNoMemory,
-                 fmt::format("cannot start the thread {}: {}; raise the limit of processes (ulimit -u, "
-                             "or pids.max of the cgroup) or use fewer threads",
-                             name, error.code().message())};
+                 fmt::format("cannot start the thread {}: {}; {}use fewer threads, or raise the limit of processes "
+                             "(ulimit -u, or pids.max of the cgroup)",
+                             name, error.code().message(), limits_text())};
   }
-}
-
-Thread::Thread(const std::string& name, std::function<void()> body) {
-  auto started = start(name, std::move(body));
-  FORELOAD_CHECK(started.ok(), started.error().message.c_str());
-  thread_ = std::move(started->thread_);
 }
 
 Thread::~Thread() {

@@ -16,8 +16,6 @@ class Thread {
  public:
   // kNoMemory: the system allows no more threads.
   static Result<Thread> start(const std::string& name, std::function<void()> body);
-  // The same where running without the thread makes no sense: ends the process if it can not be started.
-  Thread(const std::string& name, std::function<void()> body);
   Thread(Thread&&) noexcept = default;
   Thread& operator=(Thread&&) = delete;
   ~Thread();

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -16,7 +19,8 @@ namespace {
 TEST(ThreadTest, HasItsNameCutToWhatTheKernelAllows) {
   std::string name(32, '\0');
   {
-    const Thread thread("foreload-reader-17", [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
+    const auto thread =
+        Thread::start("foreload-reader-17", [&] { pthread_getname_np(pthread_self(), name.data(), name.size()); });
   }
   EXPECT_STREQ(name.c_str(), "foreload-reader");
 }
@@ -27,7 +31,7 @@ TEST(ThreadTest, BlocksSignalsAndLeavesTheStartersMaskAlone) {
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   {
-    const Thread thread("t", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); });
+    const auto thread = Thread::start("t", [&] { pthread_sigmask(SIG_SETMASK, nullptr, &inside); });
   }
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGALRM}) {
@@ -40,10 +44,26 @@ TEST(ThreadTest, BlocksSignalsAndLeavesTheStartersMaskAlone) {
 TEST(ThreadTest, IsJoinedWhenDestroyed) {
   std::atomic<bool> done{false};
   {
-    Thread first("t", [&] { done = true; });
-    const Thread second = std::move(first);
+    auto first = Thread::start("t", [&] { done = true; });
+    const Thread second = std::move(*first);
   }
   EXPECT_TRUE(done);
+}
+
+TEST(ThreadTest, ALimitIsAnErrorThatNamesIt) {
+  // Root is above the limit, so the child becomes another user, of whom there is nothing else.
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to become a user without other processes";
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit{1, 1};
+    const uid_t user = 200'000 + static_cast<uid_t>(getpid());
+    if (setrlimit(RLIMIT_NPROC, &limit) != 0 || setuid(user) != 0) _exit(2);
+    const auto thread = Thread::start("t", [] {});
+    _exit(!thread.ok() && thread.error().message.find("have 1 thread") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(ParallelForTest, RunsEveryIndexOnceForAnyThreadCount) {

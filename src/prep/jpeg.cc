@@ -18,6 +18,7 @@
 #include <cstring>
 #include <string>
 
+#include <jerror.h>
 #include <jpeglib.h>
 
 #include "base/check.h"
@@ -72,7 +73,7 @@ class JpegDecoder final : public ImageDecoder {
     call();
     return true;
   }
-  Error error() const { return {Code::kBadSample, fmt::format("JPEG: {}", message_)}; }
+  Error error() const;
 
   void read_header();
   Status check_header(const Limits& limits) const;
@@ -89,6 +90,7 @@ class JpegDecoder final : public ImageDecoder {
   jpeg_progress_mgr progress_{};
   std::jmp_buf jump_;
   char message_[JMSG_LENGTH_MAX] = "";
+  bool out_of_memory_ = false;  // when libjpeg gave up
   int most_scans_ = 0;
   bool created_ = false;
   bool has_scans_ = false;  // more than one
@@ -99,11 +101,24 @@ class JpegDecoder final : public ImageDecoder {
 
 void JpegDecoder::fail(const char* reason) {
   std::snprintf(message_, sizeof message_, "%s", reason);
+  out_of_memory_ = false;
   std::longjmp(jump_, 1);
+}
+
+// A good sample must not be taken for a bad one because memory was short.
+Error JpegDecoder::error() const {
+  if (!out_of_memory_) return {Code::kBadSample, fmt::format("JPEG: {}", message_)};
+  return {
+      Code::kNoMemory,
+      fmt::format("JPEG of {}x{} pixels: {}; lower the memory budget or use fewer threads, so that more is left for "
+                  "libjpeg",
+                  info_.image_width, info_.image_height, message_)};
 }
 
 void JpegDecoder::on_error(j_common_ptr info) {
   info->err->format_message(info, of(info).message_);
+  const int reason = info->err->msg_code;
+  of(info).out_of_memory_ = reason == JERR_OUT_OF_MEMORY || reason == JERR_NO_BACKING_STORE;
   std::longjmp(of(info).jump_, 1);
 }
 

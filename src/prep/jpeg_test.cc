@@ -184,6 +184,21 @@ TEST(JpegTest, LibraryAllocatesNoMoreThanWasSaid) {
   }
 }
 
+// libjpeg's own limit is the one way to run out of memory that also works under sanitizers.
+TEST(JpegTest, TooLittleMemoryIsNotABadSample) {
+  const auto jpeg = make_jpeg({.width = 600, .height = 600, .progressive = true});
+  ASSERT_EQ(setenv("JPEGMEM", "1k", 1), 0);
+  const auto decoder = make_jpeg_decoder();
+  ASSERT_EQ(unsetenv("JPEGMEM"), 0);
+  const auto picture = decode_picture(*decoder, jpeg);
+  ASSERT_FALSE(picture);
+  EXPECT_EQ(picture.error().code, Code::kNoMemory) << picture.error().message;
+  EXPECT_NE(picture.error().message.find("600x600"), std::string::npos) << picture.error().message;
+  const auto cut = decode_picture(*decoder, without_end(jpeg, 10));
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code, Code::kBadSample);
+}
+
 TEST(JpegMarkersTest, ScansAreCountedUpToTheLimit) {
   const auto jpeg = make_jpeg({.progressive = true});
   const std::byte sos[] = {std::byte{0xff}, std::byte{0xda}};

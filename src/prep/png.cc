@@ -12,6 +12,7 @@
 
 #include <array>
 #include <csetjmp>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
@@ -82,6 +83,7 @@ class PngDecoder final : public ImageDecoder {
   [[noreturn]] static void on_error(png_structp png, png_const_charp message);
   static void on_warning(png_structp png, png_const_charp message);
   static void on_read(png_structp png, png_bytep to, std::size_t count);
+  static void* on_malloc(png_structp png, png_alloc_size_t size);
 
   // As in jpeg.cc: false when libpng gave up.
   template <typename Call>
@@ -90,7 +92,7 @@ class PngDecoder final : public ImageDecoder {
     call();
     return true;
   }
-  Error error() const { return {Code::kBadSample, fmt::format("PNG: {}", message_)}; }
+  Error error() const;
 
   std::size_t file_row_room() const { return header_.size.width * header_.pixel_bytes() + kRowSlack; }
   void start_reading();
@@ -106,6 +108,7 @@ class PngDecoder final : public ImageDecoder {
   std::jmp_buf jump_;
   char message_[128] = "";
   unsigned warnings_ = 0;
+  bool out_of_memory_ = false;
   std::array<std::array<std::uint8_t, kPixelBytes>, 256> palette_;
   Box box_;
   std::uint8_t* file_rows_ = nullptr;  // one row, or all of them when interlaced
@@ -130,11 +133,28 @@ void PngDecoder::on_read(png_structp png, png_bytep to, std::size_t count) {
   self.rest_ = self.rest_.subspan(count);
 }
 
+// Also called while the decoder itself is allocated. libpng frees with free().
+void* PngDecoder::on_malloc(png_structp png, png_alloc_size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) static_cast<PngDecoder*>(png_get_mem_ptr(png))->out_of_memory_ = true;
+  return memory;
+}
+
+// A good sample must not be taken for a bad one because memory was short.
+Error PngDecoder::error() const {
+  if (!out_of_memory_) return {Code::kBadSample, fmt::format("PNG: {}", message_)};
+  return {Code::kNoMemory,
+          fmt::format("PNG of {}x{} pixels: {}; lower the memory budget or use fewer threads, so that more is left for "
+                      "libpng",
+                      header_.size.width, header_.size.height, message_)};
+}
+
 // Deflate shrinks to no less than 1/1032: less data than that can not hold the picture.
 Result<Dimensions> PngDecoder::open(std::span<const std::byte> bytes, const Limits& limits) {
   constexpr Bytes kMostDeflate = 1032;
   close();
   warnings_ = 0;
+  out_of_memory_ = false;
   FORELOAD_ASSIGN(header_, parse_header(bytes));
   FORELOAD_TRY(check_pixels(header_.size, limits));
   if (header_.size.height > bytes.size() * kMostDeflate / header_.file_row_bytes()) {
@@ -171,10 +191,11 @@ Status PngDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
 }
 
 void PngDecoder::start_reading() {
-  png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+  png_ = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, this, on_error, on_warning, this, on_malloc, nullptr);
   info_ = png_ ? png_create_info_struct(png_) : nullptr;
   if (!info_) {
     std::snprintf(message_, sizeof message_, "libpng could not allocate a decoder");
+    out_of_memory_ = true;
     std::longjmp(jump_, 1);
   }
   png_set_read_fn(png_, this, on_read);

@@ -1,6 +1,11 @@
 #include "prep/png.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "base/random.h"
 #include "prep/png_samples.h"
@@ -8,6 +13,14 @@
 
 namespace foreload {
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#elif defined(__has_feature)
+constexpr bool kHasSanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kHasSanitizer = false;
+#endif
 
 TEST(PngTest, EveryBoxEqualsTheSamePartOfTheFullDecode) {
   constexpr std::uint64_t kSeed = 99;
@@ -51,6 +64,35 @@ TEST(PngTest, SixteenBitGrayIsCutOffAt255) {
   ASSERT_TRUE(picture);
   const auto white = std::count(picture->rgb.begin(), picture->rgb.end(), 255);
   EXPECT_GT(white, static_cast<std::ptrdiff_t>(picture->rgb.size() * 98 / 100));
+}
+
+// Takes all memory that can be had in pieces of a kilobyte or more.
+void exhaust_memory() {
+  const rlimit none{0, 0};
+  if (setrlimit(RLIMIT_AS, &none) != 0) _exit(2);
+  for (std::size_t size = 1 << 20; size >= 1 << 10; size /= 2) {
+    while (std::malloc(size) != nullptr) {
+    }
+  }
+}
+
+TEST(PngTest, TooLittleMemoryIsNotABadSample) {
+  if (kHasSanitizer) GTEST_SKIP() << "sanitizers end the process when memory ends";
+  const auto decoder = make_png_decoder();
+  const auto png = make_png(png_kinds().front());
+  const auto size = decoder->open(png, Limits{});
+  ASSERT_TRUE(size);
+  const Box box{0, 0, size->width, size->height};
+  std::vector<std::uint8_t> scratch(decoder->memory(box).scratch);
+  const pid_t child = fork();
+  if (child == 0) {
+    exhaust_memory();
+    const Status status = decoder->start(box, scratch);
+    _exit(!status.ok() && status.error().code == Code::kNoMemory ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(PngTest, CutOffFileIsRefused) {

@@ -1,11 +1,9 @@
 #include "probe/dimension_scan.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "base/thread.h"
 #include "prep/chain.h"
 #include "source/describe.h"
+#include "source/warnings.h"
 
 namespace foreload {
 
@@ -24,14 +23,9 @@ constexpr Bytes kHeaderBytes = 32_KiB;
 
 Result<std::vector<std::byte>> read_range(int fd, const Extent& extent, Bytes length) {
   std::vector<std::byte> bytes(length);
-  for (Bytes done = 0; done < length;) {
-    const ssize_t got = pread(fd, bytes.data() + done, length - done, static_cast<off_t>(extent.offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno_error("cannot read " + extent.display, errno);
-    if (got == 0) return Error{Code::kDataChanged, extent.display + " is shorter than when it was indexed"};
-    done += static_cast<Bytes>(got);
-  }
-  return bytes;
+  const Status status = read_exactly(fd, extent.offset, bytes);
+  if (status.ok()) return bytes;
+  return Error{status.error().code, fmt::format("{}: {}", printable(extent.display), status.error().message)};
 }
 
 class Scanner {
@@ -66,7 +60,7 @@ class Scanner {
     FORELOAD_ASSIGN(const FileStamp stamp, stamp_of(file.get()));
     if (stamp != extent.stamp) {
       return Error{Code::kDataChanged,
-                   extent.display + " has changed since it was indexed: index it again (--rebuild)"};
+                   printable(extent.display) + " has changed since it was indexed: index it again (--rebuild)"};
     }
     const Bytes first = std::min(kHeaderBytes, extent.length);
     FORELOAD_ASSIGN(std::vector<std::byte> bytes, read_range(file.get(), extent, first));

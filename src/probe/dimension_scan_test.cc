@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/test_folder.h"
+#include "base/write_file.h"
 #include "probe/jpeg_writer.h"
 
 namespace foreload {

@@ -25,6 +25,7 @@
 #include "base/machine.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "base/write_file.h"
 #include "probe/synthetic.h"
 
 namespace foreload {

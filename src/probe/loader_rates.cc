@@ -1,11 +1,8 @@
 #include "probe/loader_rates.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "base/clock.h"
@@ -20,33 +17,43 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kIdleWindow = 40ms;
+constexpr Duration kLongestIdleWait = 3s;
 // Samples of output that a thread fills before it starts over, as it would a ring slot.
 constexpr std::uint64_t kBatch = 64;
 
 Status read_into(const Source& source, SampleId id, std::span<std::byte> into) {
   const Extent extent = source.locate(id);
   FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
-  for (std::size_t done = 0; done < into.size();) {
-    const ssize_t got =
-        ::pread(file.get(), into.data() + done, into.size() - done, static_cast<off_t>(extent.offset + done));
-    if (got <= 0) return errno_error(fmt::format("cannot read {}", describe_sample(source, id)), got < 0 ? errno : EIO);
-    done += static_cast<std::size_t>(got);
-  }
-  return {};
+  Status status = read_exactly(file.get(), extent.offset, into);
+  if (status.ok()) return status;
+  return Error{status.error().code, fmt::format("{}: {}", describe_sample(source, id), status.error().message)};
 }
 
-// One thread of chain_rate: every thread begins at another sample. Returns how many it prepared.
-std::uint64_t run_chain(const LoadedSamples& samples, const Chain& chain, std::uint64_t first, Time end) {
+// What one thread of chain_rate did.
+struct Prepared {
+  std::uint64_t good = 0;
+  Status last_bad;
+};
+
+Status prepare(ChainRunner& runner, std::span<const std::byte> sample, Position position, std::span<std::byte> out) {
+  FORELOAD_TRY(runner.begin(sample, {.seed = 1, .epoch = 0, .position = position}));
+  return runner.finish(out);
+}
+
+// Every thread begins at another sample. Bad ones cost time and do not count.
+Prepared run_chain(const LoadedSamples& samples, const Chain& chain, std::uint64_t first, Time end) {
   ChainRunner runner(chain);
   const Bytes size = chain.output().bytes();
   std::vector<std::byte> out(size * kBatch);
-  std::uint64_t prepared = 0;
-  while (now() < end) {
-    const auto sample = samples.samples[(first + prepared) % samples.samples.size()];
-    if (runner.begin(sample, {.seed = 1, .epoch = 0, .position = first + prepared}).ok()) {
-      (void)runner.finish(std::span(out).subspan(prepared % kBatch * size, size)).ok();
+  Prepared prepared;
+  for (Position position = first; now() < end; ++position) {
+    const auto sample = samples.samples[position % samples.samples.size()];
+    const auto into = std::span(out).subspan(position % kBatch * size, size);
+    if (Status status = prepare(runner, sample, position, into); status.ok()) {
+      ++prepared.good;
+    } else {
+      prepared.last_bad = std::move(status);
     }
-    ++prepared;
   }
   return prepared;
 }
@@ -72,7 +79,8 @@ Result<LoadedSamples> load_samples(const Source& source, Bytes most) {
 }
 
 void wait_until_idle() {
-  for (double before = cpu_seconds();;) {
+  const Time deadline = now() + kLongestIdleWait;
+  for (double before = cpu_seconds(); now() < deadline;) {
     std::this_thread::sleep_for(kIdleWindow);
     const double used = cpu_seconds() - before;
     if (used < 0.1 * seconds(kIdleWindow)) return;
@@ -81,12 +89,19 @@ void wait_until_idle() {
 }
 
 Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsigned threads, Duration duration) {
-  std::atomic<std::uint64_t> prepared{0};
+  std::vector<Prepared> parts(threads);
   const Time start = now();
   parallel_for(threads, threads, [&](std::uint64_t thread) {
-    prepared += run_chain(samples, chain, thread * samples.samples.size() / threads, start + duration);
+    parts[thread] = run_chain(samples, chain, thread * samples.samples.size() / threads, start + duration);
   });
-  return static_cast<double>(prepared) / seconds(now() - start);
+  const Duration elapsed = now() - start;
+  std::uint64_t good = 0;
+  for (const Prepared& part : parts) good += part.good;
+  if (good > 0) return static_cast<double>(good) / seconds(elapsed);
+  for (Prepared& part : parts) {
+    if (!part.last_bad.ok()) return std::move(part.last_bad).error();
+  }
+  return Error{Code::kInvalid, fmt::format("no sample was prepared within {:.1f} s", seconds(elapsed))};
 }
 
 Result<double> loader_rate(Loader& loader, Duration duration) {

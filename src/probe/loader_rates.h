@@ -18,7 +18,8 @@ struct LoadedSamples {
 // At most `most` bytes, from the first sample on.
 Result<LoadedSamples> load_samples(const Source& source, Bytes most);
 
-// Returns when this process does nothing any more: a loader that fills its ring would disturb the next measurement.
+// Returns when this process does nothing any more, or after three seconds: a loader that fills its ring would disturb
+// the next measurement.
 void wait_until_idle();
 
 // Samples per second of the bare chain: every thread runs it over `samples`, into batches of its own.

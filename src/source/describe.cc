@@ -2,12 +2,23 @@
 
 #include <fmt/format.h>
 
+#include "source/warnings.h"
+
 namespace foreload {
 
 std::string describe_sample(const Source& source, SampleId id) {
   const Extent extent = source.locate(id);
-  return fmt::format("sample {} ({}) of {}: {} at offset {}, {} bytes", id, source.key(id), source.uri(),
-                     extent.display, extent.offset, extent.length);
+  return fmt::format("sample {} ({}) of {}: {} at offset {}, {} bytes", id, printable(source.key(id)),
+                     printable(source.uri()), printable(extent.display), extent.offset, extent.length);
+}
+
+Error data_changed(const Source& source, SampleId id, const FileStamp& found) {
+  const FileStamp then = source.locate(id).stamp;
+  return {Code::kDataChanged,
+          fmt::format(
+              "{}: the file changed since it was indexed (size {} then, {} now; modification time {} ns then, {} ns "
+              "now). Run `foreload index --rebuild` and start again",
+              describe_sample(source, id), then.size, found.size, then.mtime_ns, found.mtime_ns)};
 }
 
 }  // namespace foreload

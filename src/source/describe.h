@@ -8,5 +8,7 @@
 namespace foreload {
 
 std::string describe_sample(const Source& source, SampleId id);
+// The sample's file has another size or time than the index says.
+Error data_changed(const Source& source, SampleId id, const FileStamp& found);
 
 }  // namespace foreload

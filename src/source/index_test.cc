@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/test_folder.h"
+#include "base/write_file.h"
 #include "source/index_builder.h"
 
 namespace foreload {

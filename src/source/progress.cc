@@ -40,10 +40,14 @@ void run_reporting(const ScanProgress& progress, const std::function<void(std::u
   }
   Flag finished;
   {
-    const Thread scan("foreload-scan", [&] {
+    const auto scan = Thread::start("foreload-scan", [&] {
       work();
       finished.set();
     });
+    if (!scan.ok()) {  // silent, but complete
+      work();
+      finished.set();
+    }
     while (!finished.wait_until(now() + kReportInterval)) report(progress.done.load(), progress.total.load());
   }
   report(progress.done.load(), progress.total.load());

@@ -13,7 +13,7 @@ struct ScanProgress {
 };
 
 // Calls work() and returns when it is done. Meanwhile, and once at the end, `report` is called on this thread.
-// With an empty `report`, work() runs on this thread.
+// With an empty `report`, or where no thread can be started, work() runs on this thread.
 void run_reporting(const ScanProgress& progress, const std::function<void(std::uint64_t, std::uint64_t)>& report,
                    const std::function<void()>& work);
 

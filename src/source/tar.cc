@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/write_file.h"
 #include "source/dataset.h"
 #include "source/directory.h"
 #include "source/index_builder.h"
@@ -28,17 +30,11 @@ struct ScannedShard {
   Status status;
 };
 
-ReadAt reader_of(int fd, const std::string& display) {
-  return [fd, display](Bytes offset, std::span<std::byte> into) -> Result<std::size_t> {
-    std::size_t filled = 0;
-    while (filled < into.size()) {
-      const ssize_t got = pread(fd, into.data() + filled, into.size() - filled, static_cast<off_t>(offset + filled));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return errno_error("cannot read " + display, errno);
-      if (got == 0) break;
-      filled += static_cast<std::size_t>(got);
-    }
-    return filled;
+ReadAt reader_of(int fd, Bytes size) {
+  return [fd, size](Bytes offset, std::span<std::byte> into) -> Result<std::size_t> {
+    const Bytes there = std::min<Bytes>(into.size(), size - std::min(offset, size));
+    FORELOAD_TRY(read_exactly(fd, offset, into.first(there)));
+    return static_cast<std::size_t>(there);
   };
 }
 
@@ -57,6 +53,7 @@ class TarDataset final : public Dataset {
   bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const override;
   Status save_index(const std::string& index_path, std::span<const std::byte> content,
                     const IndexView&) const override {
+    remove_leftovers(index_path);
     return replace_file(index_path, content);
   }
 
@@ -84,7 +81,7 @@ Result<ShardContent> TarDataset::scan_shard_file(std::size_t shard, FileStamp& s
   FORELOAD_ASSIGN(const Descriptor file, open_shard(shard));
   FORELOAD_ASSIGN(stamp, stamp_of(file.get()));
   const ShardScanOptions options{shards_[shard], label_field_, &context.progress};
-  auto content = scan_shard(reader_of(file.get(), display(shard)), stamp.size, options, context.warnings);
+  auto content = scan_shard(reader_of(file.get(), stamp.size), stamp.size, options, context.warnings);
   if (!content.ok()) {
     const std::string advice = is_gzip(file.get()) ? "; it is compressed with gzip: unpack it first" : "";
     return Error{content.error().code,

@@ -137,6 +137,7 @@ Result<TarReader::Found> TarReader::read_header(Block& block) {
   if (archive_size_ == 0) return damaged("it is empty");
   if (at_ >= archive_size_) {
     if (long_name_ || !records_.empty()) broken_off(fmt::format("the one after {}", last_name_));
+    is_unmarked_ = !truncated_;
     return Found::kEnd;
   }
   FORELOAD_ASSIGN(const std::size_t got, read_at_(at_, std::as_writable_bytes(std::span(block))));

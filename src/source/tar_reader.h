@@ -36,6 +36,9 @@ class TarReader {
   Result<std::optional<TarMember>> next();
   // After the end: the name of the entry that the archive broke off in, if it did.
   const std::optional<std::string>& truncated() const { return truncated_; }
+  // After the end: whether the end mark is missing, as it is in an archive that was cut between two entries.
+  bool is_unmarked() const { return is_unmarked_; }
+  const std::string& last_name() const { return last_name_; }  // of the last complete entry
 
  private:
   static constexpr std::size_t kBlock = 512;
@@ -61,6 +64,7 @@ class TarReader {
   bool is_first_ = true;
   std::string last_name_;
   std::optional<std::string> truncated_;
+  bool is_unmarked_ = false;
   // For the next member only:
   std::optional<std::string> long_name_;
   Records records_;

@@ -16,6 +16,7 @@ namespace {
 struct Listing {
   std::vector<TarMember> members;
   std::optional<std::string> truncated;
+  bool is_unmarked = false;
   std::string error;
 };
 
@@ -32,6 +33,7 @@ Listing list(const std::string& archive) {
     listing.members.push_back(**next);
   }
   listing.truncated = reader.truncated();
+  listing.is_unmarked = reader.is_unmarked();
   return listing;
 }
 
@@ -209,12 +211,21 @@ TEST(TarReaderTest, ATruncatedTailLosesOnlyTheLastEntryAndNamesIt) {
     const bool is_at_border = (size >= 512 + 700 && size <= second) ||
                               (size >= second + 512 + 700 && size <= extension) || size >= end_of_third;
     EXPECT_EQ(listing.truncated.has_value(), !is_at_border) << size;
+    EXPECT_EQ(listing.is_unmarked, is_at_border) << size;
     if (size == second + 600) {
       EXPECT_EQ(*listing.truncated, "2.jpg");
     }
     if (size == second + 100) {
       EXPECT_EQ(*listing.truncated, "the one after 1.jpg");
     }
+  }
+}
+
+TEST(TarReaderTest, AnEndMarkMayBeShortButNotMissing) {
+  const std::string entry = tar_entry("1.jpg", "1");
+  EXPECT_TRUE(list(entry).is_unmarked);
+  for (const std::size_t zeros : {1, 512, 513, 1024, 9216}) {
+    EXPECT_FALSE(list(entry + std::string(zeros, '\0')).is_unmarked) << zeros;
   }
 }
 

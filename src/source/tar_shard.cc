@@ -157,6 +157,8 @@ Result<ShardContent> scan_shard(const ReadAt& read_at, Bytes size, const ShardSc
   }
   if (reader.truncated()) {
     warnings.add(Cause::kTruncated, fmt::format("{}: {}", options.display, *reader.truncated()));
+  } else if (reader.is_unmarked()) {
+    warnings.add(Cause::kNoEndMark, fmt::format("{}: after {}", options.display, reader.last_name()));
   }
   return std::move(scan).finish();
 }

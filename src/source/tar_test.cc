@@ -202,6 +202,15 @@ TEST(TarTest, ATruncatedTailIsReportedWithShardAndEntry) {
   EXPECT_TRUE(open_at(folder.path("x.tar")).warned_of("first is x.tar: a/2.jpg"));
 }
 
+TEST(TarTest, ACutBetweenTwoEntriesIsReportedWithShardAndLastEntry) {
+  const TestFolder folder;
+  folder.write("x.tar", tar_entry("a/1.jpg", "1") + tar_entry("a/2.jpg", "2"));
+  const Opening opening = open_at(folder.path("x.tar"));
+  ASSERT_TRUE(opening.result.ok());
+  EXPECT_EQ(opening.source().size(), 2u);
+  EXPECT_TRUE(opening.warned_of("first is x.tar: after a/2.jpg"));
+}
+
 TEST(TarTest, EvilNamesAreOnlyKeysOrRefused) {
   const TestFolder folder;
   const std::string nul = pax_record("path", std::string_view("a\0b.jpg", 7));

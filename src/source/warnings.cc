@@ -41,6 +41,8 @@ std::string describe(Cause cause) {
       return "tar entries skipped because of their name (\"..\", NUL, empty or longer than 4096 bytes)";
     case Cause::kTruncated:
       return "tars end in the middle of an entry, which is lost (copy the shard again)";
+    case Cause::kNoEndMark:
+      return "tars end without their end mark: they may be cut";
     case Cause::kNoPayload:
       return "groups in tars skipped because none of their members is " + payload_extensions();
     case Cause::kSeveralPayloads:
@@ -82,9 +84,13 @@ std::vector<std::string> Warnings::lines() const {
 
 std::string printable(std::string_view text, std::size_t longest) {
   std::string shown;
+  unsigned char before = 0;
   for (const char c : text.substr(0, longest)) {
     const auto byte = static_cast<unsigned char>(c);
-    shown += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    // The controls of Latin-1 are two bytes in UTF-8: the second is shown as its number.
+    const bool is_control = byte < 0x20 || byte == 0x7f || (before == 0xc2 && byte < 0xa0);
+    shown += is_control ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    before = byte;
   }
   return text.size() > longest ? shown + "…" : shown;
 }

@@ -28,6 +28,7 @@ enum class Cause {
   kTarSparse,
   kTarName,
   kTruncated,
+  kNoEndMark,
   kNoPayload,
   kSeveralPayloads,
   kLabelMissing,
