@@ -71,13 +71,17 @@ Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& 
   options.warn = [&](const std::string& text) { output.warn(text); };
   const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
   FORELOAD_ASSIGN(const Rates rates, measure(options, rounds, 1000ms));
-  output.line("{:<34} {:>14}   {}", "stage", "rate", "against its limit");
-  output.line("{:<34} {:>12}/s", "reading, one plain loop", format_bytes(static_cast<Bytes>(rates.read_bytes)));
-  output.line("{:<34} {:>9.0f}/s", "prep, one thread", rates.chain_one);
-  output.line("{:<34} {:>9.0f}/s   {:.0f} % of {} x one thread", fmt::format("prep, {} thread(s), no loader", threads),
-              rates.chain_all, 100 * rates.chain_all / rates.chain_one / threads, threads);
-  output.line("{:<34} {:>9.0f}/s   {:.1f} % of prep without a loader", "loader, samples in memory", rates.loader,
-              100 * rates.loader / rates.chain_all);
+  const auto line = [&](const std::string& stage, const std::string& rate, const std::string& limit) {
+    output.line("{:<34} {:>17}/s   {}", stage, rate, limit);
+  };
+  const auto samples = [](double rate) { return fmt::format("{:.0f} samples", rate); };
+  output.line("{:<34} {:>19}   {}", "stage", "rate", "against its limit");
+  line("reading, one plain loop", format_bytes(static_cast<Bytes>(rates.read_bytes)), "");
+  line("prep, one thread", samples(rates.chain_one), "");
+  line(fmt::format("prep, {} thread(s), no loader", threads), samples(rates.chain_all),
+       fmt::format("{:.0f} % of {} x one thread", 100 * rates.chain_all / rates.chain_one / threads, threads));
+  line("loader, samples in memory", samples(rates.loader),
+       fmt::format("{:.1f} % of prep without a loader", 100 * rates.loader / rates.chain_all));
   return Json{{"threads", threads},
               {"read_bytes_per_s", rates.read_bytes},
               {"prep_one_thread_samples_per_s", rates.chain_one},

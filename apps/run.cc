@@ -172,6 +172,12 @@ Json Run::epoch_json(const EpochReport& epoch) const {
   const double fetch = share_of(stats.fetch_stall, stats.wall);
   const double prep = share_of(stats.prep_stall, stats.wall);
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
+  const auto per_second = [](std::uint64_t amount, Duration time) {
+    return time.count() > 0 ? static_cast<double>(amount) / seconds(time) : 0.0;
+  };
+  // What the stages did: source bytes per second of the epoch, samples per second of worker time.
+  json["rates"] = {{"source_bytes_per_s", per_second(stats.source_bytes, stats.wall)},
+                   {"prep_samples_per_thread_s", per_second(stats.samples, stats.prep_busy)}};
   json["utilisation"] = accelerator_.exists() ? Json(share_of(epoch.busy, stats.wall)) : Json();
   json["replaced"] = stats.replaced;
   json["damaged"] = stats.damaged;

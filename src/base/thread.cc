@@ -2,10 +2,14 @@
 
 #include <fmt/core.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <system_error>
@@ -17,6 +21,21 @@
 namespace foreload {
 
 namespace {
+
+constexpr int kYieldingNice = 5;
+constexpr std::uint64_t kYieldingSlice = 100'000;  // nanoseconds
+
+// The kernel's sched_attr, which the C library does not declare.
+struct SchedulingWish {
+  std::uint32_t size = sizeof(SchedulingWish);
+  std::uint32_t policy = SCHED_BATCH;  // does not take the core of the thread that wakes it
+  std::uint64_t flags = 0;
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t slice_ns = 0;
+  std::uint64_t deadline = 0;
+  std::uint64_t period = 0;
+};
 
 constexpr std::size_t kNameLength = 15;  // of the kernel, without the terminating 0
 
@@ -67,6 +86,18 @@ Result<Thread> Thread::start(const std::string& name, std::function<void()> body
 
 Thread::~Thread() {
   if (thread_.joinable()) thread_.join();
+}
+
+// A lower priority alone does not do: since Linux 6.6 the running thread first ends its slice, some milliseconds. Since
+// 6.12 a thread may ask for shorter slices; kernels before that ignore the wish.
+void yield_to_others() {
+  errno = 0;
+  const int before = ::getpriority(PRIO_PROCESS, 0);  // the kernel keeps it per thread
+  if (errno != 0) return;
+  SchedulingWish wish{};
+  wish.nice = before + kYieldingNice;
+  wish.slice_ns = kYieldingSlice;
+  if (::syscall(SYS_sched_setattr, 0, &wish, 0u) != 0) (void)::setpriority(PRIO_PROCESS, 0, wish.nice);
 }
 
 void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body) {

@@ -25,6 +25,9 @@ class Thread {
   std::thread thread_;
 };
 
+// Lets threads of normal priority go first whenever they have something to do. For this thread, for good.
+void yield_to_others();
+
 // Runs body(i) for i = 0 … count-1 on up to `threads` threads, the caller's included, and waits for all.
 void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body);
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "source/describe.h"
 
 namespace foreload {
@@ -17,6 +18,7 @@ namespace foreload {
 Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {}
 
 void Fetcher::run(std::uint64_t number) {
+  yield_to_others();  // or waking it would take the core from the consumer that released a batch
   next_open_ = ask_number_ = number;
   ask_index_ = 0;
   while (!stopping_) {

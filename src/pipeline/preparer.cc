@@ -4,11 +4,14 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "source/describe.h"
 
 namespace foreload {
 
 void Preparer::run(std::uint16_t worker) {
+  // Workers fill all cores; the consumer, which feeds an accelerator, must not wait for one of them to leave.
+  yield_to_others();
   ChainRunner runner(parts_.chain);
   for (;;) {
     const std::uint32_t seen = parts_.ring.work_signal();

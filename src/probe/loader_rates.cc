@@ -33,6 +33,7 @@ Status read_into(const Source& source, SampleId id, std::span<std::byte> into) {
 struct Prepared {
   std::uint64_t good = 0;
   Status last_bad;
+  Duration elapsed{};
 };
 
 Status prepare(ChainRunner& runner, std::span<const std::byte> sample, Position position, std::span<std::byte> out) {
@@ -40,13 +41,14 @@ Status prepare(ChainRunner& runner, std::span<const std::byte> sample, Position 
   return runner.finish(out);
 }
 
-// Every thread begins at another sample. Bad ones cost time and do not count.
-Prepared run_chain(const LoadedSamples& samples, const Chain& chain, std::uint64_t first, Time end) {
+// Every thread begins at another sample. Bad ones cost time and do not count. Time runs once its memory is there.
+Prepared run_chain(const LoadedSamples& samples, const Chain& chain, std::uint64_t first, Duration duration) {
   ChainRunner runner(chain);
   const Bytes size = chain.output().bytes();
   std::vector<std::byte> out(size * kBatch);
   Prepared prepared;
-  for (Position position = first; now() < end; ++position) {
+  const Time start = now();
+  for (Position position = first; now() < start + duration; ++position) {
     const auto sample = samples.samples[position % samples.samples.size()];
     const auto into = std::span(out).subspan(position % kBatch * size, size);
     if (Status status = prepare(runner, sample, position, into); status.ok()) {
@@ -55,6 +57,7 @@ Prepared run_chain(const LoadedSamples& samples, const Chain& chain, std::uint64
       prepared.last_bad = std::move(status);
     }
   }
+  prepared.elapsed = now() - start;
   return prepared;
 }
 
@@ -90,18 +93,16 @@ void wait_until_idle() {
 
 Result<double> chain_rate(const LoadedSamples& samples, const Chain& chain, unsigned threads, Duration duration) {
   std::vector<Prepared> parts(threads);
-  const Time start = now();
   parallel_for(threads, threads, [&](std::uint64_t thread) {
-    parts[thread] = run_chain(samples, chain, thread * samples.samples.size() / threads, start + duration);
+    parts[thread] = run_chain(samples, chain, thread * samples.samples.size() / threads, duration);
   });
-  const Duration elapsed = now() - start;
-  std::uint64_t good = 0;
-  for (const Prepared& part : parts) good += part.good;
-  if (good > 0) return static_cast<double>(good) / seconds(elapsed);
+  double rate = 0;
+  for (const Prepared& part : parts) rate += static_cast<double>(part.good) / seconds(part.elapsed);
+  if (rate > 0) return rate;
   for (Prepared& part : parts) {
     if (!part.last_bad.ok()) return std::move(part.last_bad).error();
   }
-  return Error{Code::kInvalid, fmt::format("no sample was prepared within {:.1f} s", seconds(elapsed))};
+  return Error{Code::kInvalid, fmt::format("no sample was prepared within {:.1f} s", seconds(duration))};
 }
 
 Result<double> loader_rate(Loader& loader, Duration duration) {

@@ -33,16 +33,6 @@ class CliTest(unittest.TestCase):
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="foreload-cli-"))
         self.addCleanup(shutil.rmtree, self.top)
 
-    def test_bench_takes_whatever_run_takes(self):
-        header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (4, 4), }".ljust(117) + b"\n"
-        (self.top / "arrays").mkdir()
-        for number in range(8):
-            array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(16)
-            (self.top / "arrays" / f"{number}.npy").write_bytes(array)
-        done = foreload("bench", self.top / "arrays", "--batch", 4, "--rounds", 1, "--json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertGreater(json.loads(done.stdout)["prep_one_thread_samples_per_s"], 0)
-
     def generate(self, name, *arguments):
         done = foreload("generate", self.top / name, "--images", 12, "--classes", 3, *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -195,6 +185,18 @@ class IndexTest(CliTest):
         done = foreload("index", self.top / "empty")
         self.assertIn(done.returncode, (1, 2))
         self.assertIn("empty", done.stderr)
+
+
+class BenchTest(CliTest):
+    def test_bench_takes_whatever_run_takes(self):
+        header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (4, 4), }".ljust(117) + b"\n"
+        (self.top / "arrays").mkdir()
+        for number in range(8):
+            array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(16)
+            (self.top / "arrays" / f"{number}.npy").write_bytes(array)
+        done = foreload("bench", self.top / "arrays", "--batch", 4, "--rounds", 1, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["prep_one_thread_samples_per_s"], 0)
 
 
 if __name__ == "__main__":
