@@ -2,13 +2,17 @@
 // epoch, once with Foreload's cache, side by side, and why they differ. Rates are set from what this machine can
 // prepare, so that the picture is the same on any machine.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
 #include <string>
 #include <utility>
 
 #include "accelerator.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "foreload/loader.h"
@@ -149,6 +153,40 @@ void print_setting(const Setting& setting, const Source& source, double prep, By
   print("  {:<12} a budget of {} for the whole loader\n", "memory", format_bytes(setting.memory));
 }
 
+// Ends this program by becoming `foreload run` with the same settings, so that the last table is the command's own.
+Status become_run(const Setting& setting) {
+  const std::string program = (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "foreload").string();
+  std::vector<std::string> words{program,
+                                 "run",
+                                 setting.folder,
+                                 "--epochs",
+                                 fmt::format("{}", kEpochs),
+                                 "--batch",
+                                 fmt::format("{}", kBatch),
+                                 "--seed",
+                                 "1",
+                                 "--dtype",
+                                 "u8",
+                                 "--chain",
+                                 "random_resized_crop(224), random_flip",
+                                 "--storage",
+                                 setting.storage,
+                                 "--memory",
+                                 fmt::format("{}", setting.memory),
+                                 "--accelerator",
+                                 fmt::format("{:.0f}", setting.samples_per_second)};
+  print("\nThe same job with the command:\n\n  foreload run {} --epochs {} --batch {} --dtype u8 \\\n", setting.folder,
+        kEpochs, kBatch);
+  print("    --chain 'random_resized_crop(224), random_flip' --accelerator {:.0f} \\\n", setting.samples_per_second);
+  print("    --storage {} --memory {}\n\n", setting.storage, setting.memory);
+  if (!all_printed()) return Error{Code::kIo, "cannot write to standard output"};
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  return errno_error(fmt::format("cannot start {}", program), errno);
+}
+
 Status demo(const std::string& folder) {
   print_err("  measuring how fast this machine prepares samples\n");
   FORELOAD_ASSIGN(const double prep, prep_rate(folder));
@@ -166,7 +204,7 @@ Status demo(const std::string& folder) {
   print_setting(setting, *source, prep, storage);
   print_table(plain, cached, setting.samples_per_second);
   explain(plain, cached, *source);
-  return {};
+  return become_run(setting);
 }
 
 }  // namespace

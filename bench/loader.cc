@@ -181,8 +181,9 @@ Status source_bytes(const Settings& settings, BenchReport& report) {
   }
   report.add(
       "loader/source_bytes_off_plan", worst, "share", 0.01, false,
-      fmt::format("epochs 1-3 of 128,116 samples, cache holds {:.0f} % of the data; |read / (dataset - cache) - 1|",
-                  100 * cached / total));
+      fmt::format(
+          "epochs 1-3 of 128,116 samples, cache holds {:.0f} % of the data; how far read / (dataset - cache) is from 1",
+          100 * cached / total));
   return {};
 }
 

@@ -24,8 +24,9 @@ void Fetcher::run(std::uint64_t number) {
   while (!stopping_) {
     const Time current = now();
     open_slots(current);
-    ask_substitutes(current);
-    ask_ahead(current);
+    for (const FetchClass wanted : Pacer::order()) {
+      wanted == FetchClass::kSubstitutes ? ask_substitutes(current) : ask_ahead(current);
+    }
     parts_.tiers.wait(arrivals_, kNever);
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
     arrivals_.clear();  // its leases hold room that the next turn may need

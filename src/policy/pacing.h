@@ -5,11 +5,18 @@
 // bytes per second, it doubles; when it does not, the smaller depth is kept and tried anew from time to time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "foreload/types.h"
 
 namespace foreload {
+
+// Who wants bytes.
+enum class FetchClass {
+  kSubstitutes,  // batches that are open already and lost a sample
+  kStream,       // what comes next
+};
 
 struct PacerOptions {
   unsigned max_depth = 128;
@@ -24,6 +31,10 @@ class Pacer {
   bool may_start(unsigned in_flight) const { return in_flight < depth_; }
   unsigned depth() const { return depth_; }
   double bytes_per_second() const { return rate_; }  // in the last window; 0: not measured yet
+
+  // In which order wants are served; within each, in the order of need. What an open batch lacks is needed before
+  // anything that is read ahead.
+  static constexpr std::array<FetchClass, 2> order() { return {FetchClass::kSubstitutes, FetchClass::kStream}; }
 
   // How many batches beyond the open ring slots bytes are fetched; they wait in transit.
   std::uint64_t lookahead_batches() const;
