@@ -93,6 +93,7 @@ Status Run::resume() {
 }
 
 Status Run::load() {
+  FORELOAD_TRY(save_state());  // so that there is one to resume from, whenever this ends
   while (loader_.position().epoch < options_.epochs) {
     FORELOAD_TRY(load_epoch());
     FORELOAD_TRY(save_state());
