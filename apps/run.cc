@@ -60,6 +60,7 @@ class Run {
 
  private:
   Status load_epoch();
+  std::uint64_t samples_per_epoch() const;
   Status consume(const Batch& batch, EpochReport& epoch);
   Status save_state();
   std::string progress_note() const;
@@ -101,10 +102,15 @@ Status Run::load() {
   return {};
 }
 
+// All batches have as many samples as the first, except the last.
+std::uint64_t Run::samples_per_epoch() const {
+  const std::uint64_t batches = loader_.batches_per_epoch();
+  return batches == 0 ? 0 : (batches - 1) * loader_.share(0).count + loader_.share(batches - 1).count;
+}
+
 Status Run::load_epoch() {
   epochs_.emplace_back();
-  Progress progress(fmt::format("epoch {}", loader_.position().epoch), "samples",
-                    loader_.batches_per_epoch() * loader_.share(0).count);
+  Progress progress(fmt::format("epoch {}", loader_.position().epoch), "samples", samples_per_epoch());
   std::uint64_t samples = 0;
   for (;;) {
     if (caught_signal() != 0) {
