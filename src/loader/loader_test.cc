@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <thread>
 
@@ -21,6 +22,11 @@ extern "C" const char* __tsan_default_options() {
 
 namespace foreload {
 namespace {
+
+// Of what is repeated at other moments: all of it with FORELOAD_SOAK=1, a tenth otherwise.
+int rounds() {
+  return std::getenv("FORELOAD_SOAK") != nullptr ? 50 : 5;
+}
 
 Loader open(LoaderOptions options) {
   auto loader = Loader::open(std::move(options));
@@ -285,7 +291,7 @@ TEST(LoaderTest, BatchesMayBeReleasedByAnotherThreadDuringSeek) {
 
 TEST(LoaderTest, ExitWithoutCloseIsClean) {
   const Ledger ledger(100);
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     const pid_t child = fork();
     if (child == 0) {
       auto* forgotten = new Loader(open(ledger.options()));
@@ -301,7 +307,7 @@ TEST(LoaderTest, ExitWithoutCloseIsClean) {
 TEST(LoaderTest, AForkedChildGetsAnErrorInsteadOfAHang) {
   const Ledger ledger(64);
   Loader loader = open(ledger.options());
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     ASSERT_TRUE(loader.next().ok());
     const pid_t child = fork();
     if (child == 0) {
