@@ -1,6 +1,7 @@
 // Bad samples and failing reads: what the loader does when the data or the storage misbehaves.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -9,6 +10,8 @@
 
 #include "loader/ledger.h"
 #include "loader/seams.h"
+#include "prep/chain.h"
+#include "prep/jpeg_samples.h"
 
 namespace foreload {
 namespace {
@@ -66,6 +69,54 @@ TEST(LoaderFaultTest, ReplacementsAreTheSameForEveryRankAndThreadCount) {
     if (!expected) expected = seen;
     EXPECT_EQ(seen, *expected) << "world " << world;
   }
+}
+
+std::vector<std::byte> prepared(const std::vector<Transform>& transforms, std::span<const std::byte> sample,
+                                const PrepKey& key) {
+  const Chain chain = std::move(Chain::compile({.transforms = transforms})).value();
+  ChainRunner runner(chain);
+  std::vector<std::byte> out(chain.output().bytes());
+  EXPECT_TRUE(runner.begin(sample, key));
+  EXPECT_TRUE(runner.finish(out));
+  return out;
+}
+
+TEST(LoaderFaultTest, ASubstituteIsAugmentedWithTheKeyOfThePlaceThatItFills) {
+  constexpr std::uint64_t kImages = 24;
+  const TestFolder folder;
+  std::vector<std::vector<std::byte>> images;
+  for (std::uint64_t id = 0; id < kImages; ++id) {
+    images.push_back(make_jpeg({.width = 80, .height = 60, .seed = id}));
+    const auto* text = reinterpret_cast<const char*>(images[id].data());
+    const bool bad = id % 5 == 2;
+    folder.write("a/" + std::string(1, static_cast<char>('a' + id)) + ".jpg",
+                 bad ? "no image" : std::string(text, images[id].size()));
+  }
+  LoaderOptions options;
+  options.dataset = {folder.path()};
+  options.batch = 6;
+  options.seed = 11;
+  options.chain = {random_resized_crop(16), random_flip(), normalize(kImageNet)};
+  options.memory = 64_MiB;
+  options.on_error = OnError::kReplace;
+  auto loader = Loader::open(options);
+  ASSERT_TRUE(loader.ok()) << loader.error().message;
+  const Schedule schedule({.samples = kImages, .seed = options.seed});
+  std::uint64_t substitutes = 0;
+  for (Epoch epoch = 0; epoch < 2; ++epoch) {
+    for (auto batch = loader->next(); *batch; batch = loader->next()) {
+      const Batch& got = **batch;
+      const std::size_t length = got.data().size() / got.size();
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const Position position = got.positions()[i];
+        substitutes += got.ids()[i] != schedule.sample_at(epoch, position);
+        const auto expected = prepared(options.chain, images[got.ids()[i]], {options.seed, epoch, position});
+        EXPECT_TRUE(std::ranges::equal(got.data().subspan(i * length, length), expected))
+            << "epoch " << epoch << ", position " << position << ", id " << got.ids()[i];
+      }
+    }
+  }
+  EXPECT_EQ(substitutes, 2u * 5u);
 }
 
 TEST(LoaderFaultTest, TheCapOnReplacementsEndsTheRun) {

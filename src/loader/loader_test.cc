@@ -1,13 +1,17 @@
 #include "foreload/loader.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/event_record.h"
 #include "loader/ledger.h"
 
@@ -320,6 +324,50 @@ TEST(LoaderTest, AForkedChildGetsAnErrorInsteadOfAHang) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  EXPECT_TRUE(loader.next().ok()) << "the parent goes on";
+}
+
+// Descriptors that a program started from here would inherit.
+std::set<int> inheritable() {
+  std::set<int> found;
+  for (int fd = 0; fd < 1024; ++fd) {
+    const int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) found.insert(fd);
+  }
+  return found;
+}
+
+// This program again, with the one test below and a note that it is the child.
+pid_t spawn_self() {
+  char program[] = "/proc/self/exe";
+  char filter[] = "--gtest_filter=LoaderTest.ASpawnedChildLoadsOnItsOwnAndInheritsNothing";
+  char note[] = "FORELOAD_SPAWNED=1";
+  char* arguments[] = {program, filter, nullptr};
+  char* environment[] = {note, nullptr};
+  pid_t child = 0;
+  EXPECT_EQ(posix_spawn(&child, program, nullptr, nullptr, arguments, environment), 0);
+  return child;
+}
+
+TEST(LoaderTest, ASpawnedChildLoadsOnItsOwnAndInheritsNothing) {
+  constexpr int kDone = 17;
+  const Ledger ledger(64);
+  const std::set<int> before = inheritable();
+  Loader loader = open(ledger.options());
+  if (std::getenv("FORELOAD_SPAWNED") != nullptr) {
+    Seen seen;
+    std::exit(read_epoch(loader, seen) && seen.size() == 64 && !testing::Test::HasFailure() ? kDone : 1);
+  }
+  for (int round = 0; round < rounds(); ++round) {
+    ASSERT_TRUE(loader.next().ok());
+    EXPECT_EQ(inheritable(), before);
+    const Time start = now();
+    const pid_t child = spawn_self();
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kDone) << status;
+    EXPECT_LT(now() - start, std::chrono::seconds(5));
   }
   EXPECT_TRUE(loader.next().ok()) << "the parent goes on";
 }
