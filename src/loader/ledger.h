@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
@@ -66,6 +67,15 @@ class Ledger {
  private:
   TestFolder folder_;
 };
+
+inline Loader open(LoaderOptions options) {
+  auto loader = Loader::open(std::move(options));
+  if (!loader.ok()) {
+    ADD_FAILURE() << loader.error().message;
+    std::abort();
+  }
+  return std::move(*loader);
+}
 
 // What a learner saw: (epoch, position) → id.
 using Seen = std::map<std::pair<Epoch, Position>, SampleId>;
