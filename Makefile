@@ -26,6 +26,7 @@ help:
 	@echo "make test      all tests: release, ASan+UBSan, TSan, install + consumer, tools/check (about ten minutes)"
 	@echo "make build     the library and the command: $(RELEASE)/foreload"
 	@echo "make install   install both below PREFIX=$(PREFIX)"
+	@echo "make install-python   build the Python package and install it below PREFIX=$(PREFIX)"
 	@echo "make check     format, include direction, headers, sizes"
 	@echo "make soak      the reliability tests in full length"
 	@echo "make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
@@ -40,8 +41,10 @@ $(RELEASE)/build.ninja: | packages-core
 packages-core:
 	@tools/install-packages core
 packages-test:
-	@tools/install-packages core test bench
-packages-bench packages-tidy: packages-%:
+	@tools/install-packages core test bench python
+packages-bench:
+	@tools/install-packages core bench python
+packages-tidy: packages-%:
 	@tools/install-packages core $*
 
 build: packages-core $(RELEASE)/build.ninja
@@ -49,6 +52,21 @@ build: packages-core $(RELEASE)/build.ninja
 
 demo: build
 	@tools/demo $(RELEASE) build/demo-data
+
+.PHONY: install-python packages-python
+packages-python:
+	@tools/install-packages core python
+# Debian's interpreter finds what lies below /usr/local by itself; for another PREFIX the last line says what to set.
+install-python: packages-python $(RELEASE)/build.ninja
+	@cmake -DFORELOAD_PYTHON=ON $(STRICT) $(RELEASE) >/dev/null
+	@cmake --build $(RELEASE) -j$(JOBS) --target _foreload
+	@cmake --install $(RELEASE) --component python --prefix "$(PREFIX)" >/dev/null
+	@tools/python-installed "$(DESTDIR)$(PREFIX)"
+
+# The tests of the Python package against today's torch and numpy, where PyPI can be reached.
+.PHONY: test-current-torch
+test-current-torch: build-release
+	@tools/test-current-torch $(RELEASE)
 
 install: build
 	@cmake --install $(RELEASE) --prefix "$(PREFIX)"
@@ -64,7 +82,7 @@ test: packages-test
 .PHONY: build-tests build-release build-asan build-tsan
 build-tests: build-release build-asan build-tsan
 build-release: packages-test
-	@cmake --preset release -DFORELOAD_TESTS=ON -DFORELOAD_BENCHMARKS=ON $(STRICT) >/dev/null
+	@cmake --preset release -DFORELOAD_TESTS=ON -DFORELOAD_BENCHMARKS=ON -DFORELOAD_PYTHON=ON $(STRICT) >/dev/null
 	@cmake --build $(RELEASE) -j$(JOBS)
 build-asan build-tsan: build-%: packages-test
 	@cmake --preset $* >/dev/null
@@ -85,7 +103,7 @@ fuzz: build-asan
 	@$(SETARCH) tools/fuzz build/asan $(FUZZ_SECONDS)
 
 bench: packages-bench
-	@cmake --preset release -DFORELOAD_BENCHMARKS=ON >/dev/null
+	@cmake --preset release -DFORELOAD_BENCHMARKS=ON -DFORELOAD_PYTHON=ON >/dev/null
 	@cmake --build $(RELEASE) -j$(JOBS) --target foreload foreload_cli benchmarks
 	@tools/bench $(RELEASE)/bench bench/results.json
 

@@ -1,4 +1,5 @@
 // `foreload bench`: what this machine can do with a dataset, stage by stage, each rate beside its limit.
+// `foreload bench prep`: what JPEG prep costs on one core, against its limits and against others.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "loader_flags.h"
 #include "number_flag.h"
 #include "probe/loader_rates.h"
+#include "probe/prep_rates.h"
 #include "progress.h"
 #include "signal_watch.h"
 #include "signals.h"
@@ -23,6 +25,7 @@ using namespace std::chrono_literals;
 constexpr const char* kExamples =
     "  foreload bench data/train                       stage by stage, on all cores\n"
     "  foreload bench data/train --chain 'resize(256), center_crop(224), normalize' --threads 1\n"
+    "  foreload bench prep --photos data/train         decode, resize and normalise, against their limits\n"
     "`make bench` in the source tree runs the benchmarks behind the README's table.";
 
 constexpr Bytes kMostMeasured = 256_MiB;  // of the dataset
@@ -90,6 +93,40 @@ Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& 
               {"loader_against_prep", rates.loader / rates.chain_all}};
 }
 
+Result<Json> run_bench_prep(PrepRatesOptions options, const Output& output) {
+  Progress progress("measuring", "rounds", options.rounds + 1);
+  options.stop = [] { return caught_signal() != 0; };
+  options.progress = [&](unsigned done) { progress.set(done + 1); };
+  FORELOAD_ASSIGN(const PrepReport report, measure_prep(options));
+  Json figures = Json::array();
+  output.line("{:<36} {:>8}   {:<8}      {}", "figure", "measured", "goal", "how");
+  for (const PrepFigure& figure : report.figures) {
+    const std::string goal = fmt::format("{} {}", figure.at_least ? "≥" : "≤", figure.goal);
+    const char* mark = figure.ok() ? "met" : "missed";
+    output.line("{:<36} {:>8.3f}   {:<6} {:<6}  {}", figure.name, figure.value, goal, mark, figure.how);
+    figures.push_back({{"name", figure.name},
+                       {"value", figure.value},
+                       {"unit", figure.unit},
+                       {"goal", goal},
+                       {"ok", figure.ok()},
+                       {"how", figure.how}});
+  }
+  output.line("images per second of one core: {}", fmt::join(report.rates, ", "));
+  for (const std::string& reason : report.skipped) output.line("not measured: {}", reason);
+  return Json{{"figures", figures}, {"skipped", report.skipped}};
+}
+
+// The flags of the whole command follow `prep`, too.
+CLI::App& add_prep(CLI::App& command, PrepRatesOptions& options) {
+  CLI::App& prep = *command.add_subcommand("prep", "What JPEG prep costs on one core, against its limits");
+  prep.fallthrough();
+  prep.add_option("--photos", options.photos, "Folder of JPEGs; default: synthetic ones");
+  add_number(prep, "--images", options.images, "Pictures of a round", {1, 100'000});
+  prep.add_option("--python", options.python, "Interpreter with Pillow and torchvision, to compare with")
+      ->capture_default_str();
+  return prep;
+}
+
 }  // namespace
 
 Command bench_command(CLI::App& app) {
@@ -98,7 +135,15 @@ Command bench_command(CLI::App& app) {
   auto flags = std::make_shared<LoaderFlags>(*command);
   auto rounds = std::make_shared<unsigned>(5);
   add_number(*command, "--rounds", *rounds, "Interleaved rounds of which the median is taken", {1, 100});
-  return {command, [flags, rounds](const Output& output) { return run_bench(*flags, *rounds, output); }};
+  auto prep_options = std::make_shared<PrepRatesOptions>();
+  CLI::App* prep = &add_prep(*command, *prep_options);
+  CLI::Option* uri = command->get_option("URI")->required(false);
+  return {command, [=](const Output& output) -> Result<Json> {
+            prep_options->rounds = *rounds;
+            if (prep->parsed()) return run_bench_prep(*prep_options, output);
+            if (uri->empty()) return Error{Code::kInvalid, "URI is required (see foreload bench --help)"};
+            return run_bench(*flags, *rounds, output);
+          }};
 }
 
 }  // namespace foreload

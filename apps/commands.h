@@ -7,6 +7,7 @@ namespace foreload {
 
 Command generate_command(CLI::App& app);
 Command index_command(CLI::App& app);
+Command convert_command(CLI::App& app);
 Command run_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 

@@ -18,6 +18,7 @@
 #include "signals.h"
 #include "source/local_source.h"
 #include "subset.h"
+#include "token_flags.h"
 
 namespace foreload {
 
@@ -31,6 +32,7 @@ constexpr const char* kExamples =
 struct IndexOptions {
   SourceOptions source;
   std::string subset;
+  TokenFlags tokens;
   bool dimensions = false;
 };
 
@@ -165,6 +167,7 @@ Result<std::unique_ptr<Source>> collect_dimensions(std::unique_ptr<Source> sourc
 Result<Json> run_index(IndexOptions options, const Output& output) {
   const Time start = now();
   FORELOAD_ASSIGN(options.source.subset, parse_subset(options.subset));
+  FORELOAD_TRY(options.tokens.apply(options.source));
   FORELOAD_ASSIGN(std::unique_ptr<Source> source, open_with_progress(options.source, output));
   if (options.dimensions) {
     FORELOAD_ASSIGN(source, collect_dimensions(std::move(source), options.source, output));
@@ -183,6 +186,7 @@ Command index_command(CLI::App& app) {
   SourceOptions& source = options->source;
   command->add_option("URI", source.datasets, "Folder, tar file or list of tars; several are concatenated")->required();
   command->add_option("--subset", options->subset, "Only these: ids or keys, \"0,5,7\" or @FILE with one per line");
+  options->tokens.declare(*command);
   command->add_option("--label-field", source.label_field, "Field of a tar's JSON members that holds the label")
       ->capture_default_str();
   command->add_option("--index-folder", source.index_folder, "Where the index is kept, instead of beside the dataset");

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "number_flag.h"
 #include "subset.h"
+#include "token_flags.h"
 
 namespace foreload {
 namespace {
@@ -28,7 +29,10 @@ struct LoaderFlags::Texts {
   std::string layout = "nchw";
   std::string last = "auto";
   std::string on_error = "fail";
+  std::string decode = "exact";
+  std::string rewrite = "auto";
   std::string subset;
+  TokenFlags tokens;
   bool in_order = false;
   bool no_cache = false;
 };
@@ -57,8 +61,17 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--last", t.last, "The last, incomplete batch: auto (as torch), ragged, pad, drop")
       ->capture_default_str();
   command.add_option("--on-error", t.on_error, "A bad sample: fail or replace")->capture_default_str();
+  command
+      .add_option("--decode", t.decode,
+                  "exact: as Pillow; fast: JPEG crops of at least twice their target at a fraction of their size")
+      ->capture_default_str();
+  command
+      .add_option("--rewrite", t.rewrite,
+                  "Make cached JPEGs crop-addressable, without loss: auto (in spare time, for long runs), off, on")
+      ->capture_default_str();
   command.add_option("--subset", t.subset,
                      "Ids or keys, separated by commas, or @FILE with one per line: take only these");
+  t.tokens.declare(command);
   command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
       ->capture_default_str();
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
@@ -90,9 +103,15 @@ Result<LoaderOptions> LoaderFlags::options() const {
                                                          {"ragged", LastBatch::kRagged},
                                                          {"pad", LastBatch::kPad},
                                                          {"drop", LastBatch::kDrop}}));
+  FORELOAD_ASSIGN(options.decode,
+                  choose<Decode>("--decode", texts.decode, {{"exact", Decode::kExact}, {"fast", Decode::kFast}}));
+  FORELOAD_ASSIGN(options.rewrite,
+                  choose<Rewrite>("--rewrite", texts.rewrite,
+                                  {{"auto", Rewrite::kAuto}, {"off", Rewrite::kOff}, {"on", Rewrite::kOn}}));
   FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
   FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));
+  FORELOAD_TRY(texts.tokens.apply(options.source));
   options.shuffle = !texts.in_order;
   options.cache = !texts.no_cache;
   return options;

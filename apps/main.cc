@@ -5,10 +5,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "foreload " FORELOAD_VERSION);
   app.footer("Every command explains itself: foreload COMMAND --help");
   const std::vector<foreload::Command> commands{
-      foreload::generate_command(app),
-      foreload::index_command(app),
-      foreload::run_command(app),
-      foreload::bench_command(app),
+      foreload::generate_command(app), foreload::index_command(app), foreload::convert_command(app),
+      foreload::run_command(app),      foreload::bench_command(app),
   };
   return foreload::run_command_line(app, commands, argc, argv);
 }

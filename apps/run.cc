@@ -211,7 +211,8 @@ Json Run::report(const LoaderOptions& options) const {
   json["threads"] = stats.threads;
   json["io"] = stats.io;
   json["ring_slots"] = stats.ring_slots;
-  json["cache"] = {{"capacity_bytes", stats.cache_capacity}, {"used_bytes", stats.cached_bytes}};
+  json["cache"] = {
+      {"capacity_bytes", stats.cache_capacity}, {"used_bytes", stats.cached_bytes}, {"rewritten", stats.rewritten}};
   json["cpu_seconds"] = cpu_seconds();
   json["peak_rss_bytes"] = peak_resident_bytes();
   json["memory_budget_bytes"] = stats.memory_budget;

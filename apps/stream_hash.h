@@ -8,8 +8,8 @@
 namespace foreload {
 
 struct StreamHash {
-  std::uint64_t order = 0;    // Σ xxh3(id, seed = position)
-  std::uint64_t content = 0;  // Σ xxh3(tensor ‖ label, seed = position)
+  std::uint64_t order = 0;  // Σ xxh3(id, seed = position)
+  std::uint64_t content = 0;  // Σ xxh3(tensor ‖ label, seed = position); when mixed … ‖ label ‖ other label ‖ own share
 
   StreamHash& operator+=(const StreamHash& other) {
     order += other.order;

@@ -8,6 +8,7 @@ add_executable(foreload_cli
   apps/accelerator.cc
   apps/bench.cc
   apps/command.cc
+  apps/convert.cc
   apps/generate.cc
   apps/index.cc
   apps/loader_flags.cc
@@ -19,7 +20,8 @@ add_executable(foreload_cli
   apps/signals.cc
   apps/stream_hash.cc
   apps/streams.cc
-  apps/subset.cc)
+  apps/subset.cc
+  apps/token_flags.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.

@@ -15,3 +15,4 @@ function(foreload_bench name)
 endfunction()
 
 foreload_bench(loader SOURCES loader.cc)
+foreload_bench(prep SOURCES prep.cc)

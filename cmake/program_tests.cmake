@@ -3,18 +3,18 @@ if(NOT FORELOAD_APPS)
   return()
 endif()
 # Debian's interpreter, whatever else stands first in PATH.
-find_program(FORELOAD_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
+find_program(FORELOAD_INTERPRETER python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
 
-add_test(NAME cli COMMAND ${FORELOAD_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:foreload_cli>)
+add_test(NAME cli COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/cli_test.py $<TARGET_FILE:foreload_cli>)
 set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300)
 add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run ${CMAKE_CURRENT_BINARY_DIR})
 set_tests_properties(install PROPERTIES LABELS install TIMEOUT 300)
-add_test(NAME check_finds_violations COMMAND ${FORELOAD_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tests/check/check_test.py)
+add_test(NAME check_finds_violations COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/tests/check/check_test.py)
 set_tests_properties(check_finds_violations PROPERTIES LABELS check)
 
 # tests/NAME_test.py judge the command from outside; with FORELOAD_SOAK=1 in full length. One that measures rates runs alone.
-foreach(name hashes kill signals bad_input paths memory storage)
-  add_test(NAME ${name} COMMAND ${FORELOAD_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}_test.py $<TARGET_FILE:foreload_cli>)
+foreach(name hashes kill signals bad_input paths memory storage convert)
+  add_test(NAME ${name} COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}_test.py $<TARGET_FILE:foreload_cli>)
   set_tests_properties(${name} PROPERTIES LABELS program)
 endforeach()
 set_tests_properties(storage PROPERTIES RUN_SERIAL ON)

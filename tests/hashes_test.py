@@ -55,7 +55,7 @@ class SameHashesTest(ProgramTest):
     def test_cached_uncached_and_in_little_memory(self):
         whole = self.assert_same()["epochs"]
         self.assertEqual(whole[1]["bytes"]["source"], 0)
-        self.assertEqual(self.assert_same("--no-cache")["cache"], {"capacity_bytes": 0, "used_bytes": 0})
+        self.assertEqual(self.assert_same("--no-cache")["cache"], {"capacity_bytes": 0, "used_bytes": 0, "rewritten": 0})
         small = self.assert_same("--memory", "8MB", "--threads", 1)
         source = small["epochs"][1]["bytes"]["source"]
         self.assertTrue(0 < source < small["dataset"]["bytes"], source)

@@ -1,9 +1,11 @@
 // prep_tool: runs parts of prep from the command line, for tests that compare with other programs.
 //
-//   prep_tool run FILE CHAIN DTYPE LAYOUT SEED EPOCH POSITION   the tensor, raw, to stdout
-//   prep_tool box WIDTH HEIGHT CHAIN SEED EPOCH POSITION        the box that the chain's first op cuts: "x y width
-//   height" prep_tool decode FILE [X Y WIDTH HEIGHT]                    the pixels as PPM to stdout prep_tool rate
-//   ROUNDS FILE...                               images per CPU second: decode alone, whole chain
+//   run FILE CHAIN DTYPE LAYOUT SEED EPOCH POSITION    the tensor, raw, to stdout
+//   box WIDTH HEIGHT CHAIN SEED EPOCH POSITION         the box that the chain's first op cuts: "x y width height"
+//   plan WIDTH HEIGHT CHAIN SEED EPOCH POSITION        what the chain's ops drew: a line per stroke and erased box
+//   decode FILE [X Y WIDTH HEIGHT]                     the pixels as PPM to stdout
+//   rate ROUNDS FILE...                                images per CPU second: decode alone, whole chain
+//   chain_rate ROUNDS CHAIN FILE...                    images per CPU second through CHAIN to u8
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include "prep/crop.h"
 #include "prep/image.h"
 #include "prep/op.h"
+#include "prep/plan.h"
 
 namespace foreload {
 namespace {
@@ -50,9 +53,13 @@ Result<ChainOptions> options_of(const std::string& chain, const std::string& dty
 }
 
 Status run(const Words& words) {
-  if (words.size() != 7) return Error{Code::kInvalid, "run FILE CHAIN DTYPE LAYOUT SEED EPOCH POSITION"};
+  const bool fast = words.size() == 8 && words[7] == "fast";
+  if (words.size() != 7 && !fast) {
+    return Error{Code::kInvalid, "run FILE CHAIN DTYPE LAYOUT SEED EPOCH POSITION [fast]"};
+  }
   FORELOAD_ASSIGN(const auto sample, read_file(words[0]));
-  FORELOAD_ASSIGN(const auto options, options_of(words[1], words[2], words[3]));
+  FORELOAD_ASSIGN(ChainOptions options, options_of(words[1], words[2], words[3]));
+  if (fast) options.decode = Decode::kFast;
   FORELOAD_ASSIGN(const Chain chain, Chain::compile(options));
   ChainRunner runner(chain);
   FORELOAD_TRY(runner.begin(sample, key_of(words, 4)));
@@ -61,17 +68,59 @@ Status run(const Words& words) {
   return write_out(out.data(), out.size());
 }
 
-Status box(const Words& words) {
-  if (words.size() != 6) return Error{Code::kInvalid, "box WIDTH HEIGHT CHAIN SEED EPOCH POSITION"};
+// The plan of WIDTH HEIGHT CHAIN SEED EPOCH POSITION; of the first op alone if `first_only`.
+Result<Plan> plan_of(const Words& words, bool first_only) {
+  if (words.size() != 6) return Error{Code::kInvalid, "WIDTH HEIGHT CHAIN SEED EPOCH POSITION"};
   FORELOAD_ASSIGN(const auto transforms, parse_chain(words[2]));
-  FORELOAD_ASSIGN(const auto op, make_op(transforms[0]));
   const PrepKey key = key_of(words, 3);
-  KeyedRandom random(key.seed, key.epoch, key.position, 0);
-  Geometry geometry;
-  geometry.begin({static_cast<std::uint32_t>(std::stoul(words[0])), static_cast<std::uint32_t>(std::stoul(words[1]))});
-  FORELOAD_TRY(op->place(geometry, random));
+  Plan plan;
+  plan.begin({static_cast<std::uint32_t>(std::stoul(words[0])), static_cast<std::uint32_t>(std::stoul(words[1]))});
+  const std::size_t ops = first_only ? 1 : transforms.size();
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    FORELOAD_ASSIGN(const auto op, make_op(transforms[i]));
+    KeyedRandom random(key.seed, key.epoch, key.position, i);
+    FORELOAD_TRY(op->place(plan, random));
+  }
+  return plan;
+}
+
+Status box(const Words& words) {
+  FORELOAD_ASSIGN(Plan plan, plan_of(words, true));
+  const Geometry& geometry = plan.geometry();
   const View& view = geometry.steps().empty() ? geometry.last_view() : geometry.steps()[0].view;
   fmt::print("{} {} {} {}\n", view.x.origin, view.y.origin, view.x.size, view.y.size);
+  return {};
+}
+
+struct StrokeText {
+  std::string operator()(const Enhance& s) const {
+    constexpr const char* kNames[] = {"brightness", "contrast", "saturation", "sharpness"};
+    return fmt::format("{} {}", kNames[static_cast<int>(s.kind)], s.factor);
+  }
+  std::string operator()(const ShiftHue& s) const { return fmt::format("hue {}", s.turn); }
+  std::string operator()(const MakeGray&) const { return "gray"; }
+  std::string operator()(const Posterize& s) const { return fmt::format("posterize {}", s.bits); }
+  std::string operator()(const Solarize& s) const { return fmt::format("solarize {}", s.threshold); }
+  std::string operator()(const AutoContrast&) const { return "autocontrast"; }
+  std::string operator()(const Equalize&) const { return "equalize"; }
+  std::string operator()(const Blur& s) const { return fmt::format("blur {} {} {}", s.width, s.height, s.sigma); }
+  std::string operator()(const Rotate& s) const { return fmt::format("rotate {}", s.degrees); }
+  std::string operator()(const Affine& s) const {
+    return fmt::format("affine {} {} {} {}", s.degrees, fmt::join(s.translate, " "), s.scale, fmt::join(s.shear, " "));
+  }
+  std::string operator()(const Shear& s) const { return fmt::format("shear {} {}", s.x, s.y); }
+  std::string operator()(const Border&) const { return "border"; }
+};
+
+Status print_plan(const Words& words) {
+  FORELOAD_ASSIGN(Plan plan, plan_of(words, false));
+  plan.settle();
+  for (const Stage& stage : plan.stages()) {
+    for (const Stroke& stroke : stage.strokes) fmt::print("{}\n", std::visit(StrokeText{}, stroke));
+  }
+  for (const Erasure& erasure : plan.erasures()) {
+    fmt::print("erase {} {} {} {}\n", erasure.box.x, erasure.box.y, erasure.box.width, erasure.box.height);
+  }
   return {};
 }
 
@@ -139,13 +188,33 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Status rate(const Words& words) {
-  if (words.size() < 2) return Error{Code::kInvalid, "rate ROUNDS FILE..."};
+Result<std::vector<std::vector<std::byte>>> read_files(const Words& words, std::size_t first) {
   std::vector<std::vector<std::byte>> samples;
-  for (std::size_t i = 1; i < words.size(); ++i) {
+  for (std::size_t i = first; i < words.size(); ++i) {
     FORELOAD_ASSIGN(auto sample, read_file(words[i]));
     samples.push_back(std::move(sample));
   }
+  return samples;
+}
+
+Status chain_rate(const Words& words) {
+  if (words.size() < 3) return Error{Code::kInvalid, "chain_rate ROUNDS CHAIN FILE..."};
+  FORELOAD_ASSIGN(const auto samples, read_files(words, 2));
+  FORELOAD_ASSIGN(const auto options, options_of(words[1], "u8", "nhwc"));
+  FORELOAD_ASSIGN(const Chain chain, Chain::compile(options));
+  std::vector<double> seconds;
+  for (std::uint64_t round = 0; round < std::stoull(words[0]); ++round) {
+    const double start = cpu_seconds();
+    FORELOAD_TRY(run_all(chain, samples, round));
+    seconds.push_back(cpu_seconds() - start);
+  }
+  fmt::print("{:.1f} images per CPU second (median)\n", static_cast<double>(samples.size()) / median(seconds));
+  return {};
+}
+
+Status rate(const Words& words) {
+  if (words.size() < 2) return Error{Code::kInvalid, "rate ROUNDS FILE..."};
+  FORELOAD_ASSIGN(const auto samples, read_files(words, 1));
   FORELOAD_ASSIGN(const auto options, options_of(kTrainingChain, "f32", "nchw"));
   FORELOAD_ASSIGN(const Chain chain, Chain::compile(options));
   std::vector<double> decode_seconds, chain_seconds, ratios;
@@ -167,9 +236,11 @@ Status rate(const Words& words) {
 Status dispatch(const std::string& command, const Words& words) {
   if (command == "run") return run(words);
   if (command == "box") return box(words);
+  if (command == "plan") return print_plan(words);
   if (command == "decode") return decode(words);
   if (command == "rate") return rate(words);
-  return Error{Code::kInvalid, "usage: prep_tool run|box|decode|rate ..."};
+  if (command == "chain_rate") return chain_rate(words);
+  return Error{Code::kInvalid, "usage: prep_tool run|box|plan|decode|rate|chain_rate ..."};
 }
 
 }  // namespace

@@ -24,6 +24,14 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
+// What a sample was mixed with, by mixup or cutmix.
+struct Mix {
+  std::int64_t other_label = kNoLabel;
+  float own_share = 1;  // of the sample's own label; the other has the rest
+
+  bool operator==(const Mix&) const = default;
+};
+
 class Batch {
  public:
   Batch() = default;
@@ -38,8 +46,12 @@ class Batch {
   std::size_t size() const { return labels_.size(); }  // samples; 0 is possible with LastBatch::kRagged
   const TensorSpec& sample_spec() const { return *spec_; }
 
-  std::span<const std::byte> data() const { return data_; }  // size() tensors, one after the other
+  // size() tensors, one after the other; of a ragged batch all values, see offsets().
+  std::span<const std::byte> data() const { return data_; }
+  // Of a ragged batch: sample i is elements offsets()[i] … offsets()[i+1]-1. Otherwise empty.
+  std::span<const std::uint64_t> offsets() const { return offsets_; }
   std::span<const std::int64_t> labels() const { return labels_; }
+  std::span<const Mix> mixes() const { return mixes_; }   // empty when the chain does not mix
   std::span<const SampleId> ids() const { return ids_; }  // what was delivered, substitutes included
   std::span<const Position> positions() const { return positions_; }
 
@@ -64,6 +76,8 @@ class Batch {
   const TensorSpec* spec_ = nullptr;
   std::span<const std::byte> data_;
   std::span<const std::int64_t> labels_;
+  std::span<const std::uint64_t> offsets_;
+  std::span<const Mix> mixes_;
   std::span<const SampleId> ids_;
   std::span<const Position> positions_;
   Epoch epoch_ = 0;

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,18 @@ enum class LastBatch {
 enum class OnError {
   kFail,     // a bad sample ends the run with an error that names it
   kReplace,  // a bad sample is replaced by another one and listed
+};
+
+// Whether a cached JPEG is coded again, without loss, so that later epochs decode only their crop of it.
+enum class Rewrite {
+  kAuto,  // by workers that have nothing else to do, when enough epochs lie ahead
+  kOff,
+  kOn,  // at once, when a sample was prepared for the first time
+};
+
+enum class Decode {
+  kExact,  // every pixel as Pillow's
+  kFast,   // a JPEG crop that is at least twice its target is decoded at a fraction of its size
 };
 
 struct Limits {
@@ -66,6 +79,8 @@ struct LoaderOptions {
   OnError on_error = OnError::kFail;
   Limits limits{};
   SourceOptions source{};  // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
+  Decode decode = Decode::kExact;
+  Rewrite rewrite = Rewrite::kAuto;
   bool cache = true;       // false: keep nothing between epochs
   bool direct_io = false;  // read past the page cache: for storage that other jobs' files should not lose
   std::string io{};        // "", "uring" or "threads": which engine reads; empty: the best that works here
@@ -118,8 +133,9 @@ struct LoaderStats {
   std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
   std::vector<Quarantined> quarantine{};
   Bytes memory_budget = 0;
-  Bytes cache_capacity = 0;  // what the placement plan keeps
-  Bytes cached_bytes = 0;    // what is kept by now
+  Bytes cache_capacity = 0;     // what the placement plan keeps
+  Bytes cached_bytes = 0;       // what is kept by now
+  std::uint64_t rewritten = 0;  // of the cached samples: made crop-addressable
   unsigned ring_slots = 0;
   unsigned threads = 0;
   std::string io{};
@@ -155,7 +171,8 @@ class Loader {
   Share share(std::uint64_t step) const;  // which positions this rank gets in global batch `step`
   const Source& source() const;
   const TensorSpec& sample_spec() const;
-  LoaderStats stats() const;  // any thread
+  std::span<const std::byte> batch_memory() const;  // where all batches lie: to be registered with a device once
+  LoaderStats stats() const;                        // any thread
 
  private:
   friend Result<Loader> open_with_seams(LoaderOptions options, const struct Seams& seams);

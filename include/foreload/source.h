@@ -6,11 +6,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "foreload/result.h"
+#include "foreload/transform.h"
 #include "foreload/types.h"
 
 namespace foreload {
@@ -51,13 +53,23 @@ class Source {
   virtual std::string key(SampleId id) const = 0;  // path of the file or tar member, with extension
   virtual Extent locate(SampleId id) const = 0;
   virtual std::optional<Dimensions> dimensions(SampleId id) const = 0;
+  // Of a crop-addressable JPEG whose dataset has a record index: where its rows of MCUs begin (docs/record-format.md).
+  // Otherwise empty.
+  virtual std::span<const std::uint32_t> rows(SampleId /*id*/) const { return {}; }
 
   virtual const std::string& uri() const = 0;
   virtual std::vector<std::string> classes() const = 0;  // empty when labels have no names
   virtual Bytes total_bytes() const = 0;
   virtual Bytes max_length() const = 0;
-  // xxh3 over (N; per id: key, length, label).
+  // xxh3 over (N; per id: key, length, label), or over what these follow from (token sequences).
   virtual std::uint64_t fingerprint() const = 0;
+};
+
+// Flat files of unsigned integers, little-endian; every `sequence` of them are a sample, in each file from its
+// beginning.
+struct TokenSequences {
+  DType dtype = DType::kU16;   // or kU32
+  std::uint64_t sequence = 0;  // tokens per sample
 };
 
 struct SourceOptions {
@@ -66,13 +78,16 @@ struct SourceOptions {
   std::vector<std::string> datasets{};
   // Which samples to take, in this order: ids or keys. Empty: all.
   std::variant<std::monostate, std::vector<SampleId>, std::vector<std::string>> subset{};
+  // The datasets are files of tokens, or lists of such files.
+  std::optional<TokenSequences> tokens{};
   // Tar members "key.json": the field that holds the label.
   std::string label_field = "label";
   // Where the index is kept. Empty: beside the dataset, or in the user's cache folder when that
   // is not writable.
   std::string index_folder{};
   bool rebuild_index = false;
-  unsigned threads = 0;  // 0: as many as the machine has
+  bool keep_index = true;  // false: one that is there is used, but nothing is written
+  unsigned threads = 0;    // 0: as many as the machine has
   // Called from the opening thread while the index is built: entries found, and how many there
   // will be (0: not known yet).
   std::function<void(std::uint64_t done, std::uint64_t total)> progress{};

@@ -8,6 +8,8 @@ void Batch::release() {
   owner_.reset();
   data_ = {};
   labels_ = {};
+  offsets_ = {};
+  mixes_ = {};
   ids_ = {};
   positions_ = {};
 }
@@ -19,6 +21,8 @@ void Batch::swap(Batch& other) noexcept {
   std::swap(spec_, other.spec_);
   std::swap(data_, other.data_);
   std::swap(labels_, other.labels_);
+  std::swap(offsets_, other.offsets_);
+  std::swap(mixes_, other.mixes_);
   std::swap(ids_, other.ids_);
   std::swap(positions_, other.positions_);
   std::swap(epoch_, other.epoch_);

@@ -15,7 +15,9 @@ class BatchAccess {
     batch.slot_ = slot;
     batch.spec_ = &desk->spec();
     batch.data_ = ring.data(slot);
+    batch.offsets_ = ring.offsets(slot);
     batch.labels_ = ring.labels(slot);
+    batch.mixes_ = ring.mixes(slot);
     batch.ids_ = ring.ids(slot);
     batch.positions_ = ring.positions(slot);
     batch.epoch_ = plan.epoch;

@@ -37,6 +37,7 @@ class Loader::Parts {
   const Stream& stream() const { return *stream_; }
   const Source& source() const { return *source_; }
   const TensorSpec& spec() const { return desk_->spec(); }
+  std::span<const std::byte> batch_memory() const { return desk_->ring().memory(); }
   Share share(std::uint64_t step) const { return stream_->assignment().share(step, options_.rank); }
 
  private:
@@ -45,6 +46,7 @@ class Loader::Parts {
   Status open_pipeline(const SizedPlan& sized, Chain chain);
   Result<std::uint32_t> wait_for(std::uint64_t number);
   Result<Batch> deliver(std::uint32_t slot, Time asked);
+  Time begin_wait(Time time) const;
   std::optional<Batch> end_epoch();
   bool forked() const { return ::getpid() != owner_; }
   std::uint64_t plan_hash_now() const { return plan_hash(options_.shuffle, stream_->assignment().shape()); }
@@ -70,6 +72,10 @@ class Loader::Parts {
   bool in_epoch_ = false;       // next() was called since the epoch began
   std::optional<Error> error_;  // ends the run
   std::atomic<bool> interrupted_{false};
+  struct {
+    Time begin{};
+    Time end{};
+  } interrupted_wait_;
 };
 
 Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options, const Seams& seams) {
@@ -82,10 +88,13 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_ASSIGN(parts->source_, open_source(from));
   FORELOAD_TRY(check_against(asked, *parts->source_));
   const Schedule schedule({.samples = parts->source_->size(), .seed = asked.seed, .shuffle = asked.shuffle});
-  const SliceAssignment assignment(job_shape(asked, *parts->source_));
+  FORELOAD_ASSIGN(Chain chain, compile_chain(asked, *parts->source_));
+  JobShape shape = job_shape(asked, *parts->source_);
+  shape.unit = chain.unit();
+  FORELOAD_TRY(check_pairs(shape));
+  const SliceAssignment assignment(shape);
   parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
   parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
-  FORELOAD_ASSIGN(Chain chain, compile_chain(asked, *parts->source_));
   FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, assignment, parts->threads_));
   parts->budget_ = sized.budget;
   FORELOAD_TRY(parts->open_tiers(sized, seams));
@@ -122,8 +131,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
 Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
   chain_ = std::move(chain);
   const std::uint64_t batch = stream_->assignment().max_share();
-  FORELOAD_ASSIGN(
-      auto ring, Ring::create({.slots = sized.memory.slots, .batch = batch, .sample_bytes = chain_->output().bytes()}));
+  FORELOAD_ASSIGN(auto ring, Ring::create(ring_options(*chain_, stream_->assignment(), sized.memory.slots)));
   desk_ = std::make_shared<LeaseDesk>(std::move(ring), chain_->output());
   if (!options_.record.empty()) {
     FORELOAD_ASSIGN(record_, EventRecord::create(options_.record));
@@ -134,14 +142,14 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                      .c = std::uint64_t{options_.world} << 32 | options_.rank});
   }
   pipeline_ = std::make_unique<Pipeline>(
-      PipelineParts{*stream_, *source_, *tiers_, desk_->ring(), *chain_, *dimensions_, record_.get()},
+      PipelineParts{*stream_, *source_, *arena_, *tiers_, desk_->ring(), *chain_, *dimensions_, record_.get()},
       PipelineOptions{.seed = options_.seed,
                       .on_error = options_.on_error,
-                      .replacements = options_.limits.replacements,
-                      .sample_limit = options_.limits.sample_bytes,
+                      .limits = options_.limits,
                       .longest_sample = sized.longest_sample,
                       .scratch = sized.memory.scratch,
                       .threads = threads_,
+                      .rewrite = options_.cache ? options_.rewrite : Rewrite::kOff,
                       .batch = batch});
   desk_->tell(pipeline_.get());
   return pipeline_->start(0);
@@ -175,12 +183,22 @@ Result<std::optional<Batch>> Loader::Parts::next() {
   if (!in_epoch_) accounts_.begin_epoch(epoch_, now());
   in_epoch_ = true;
   if (step_ == stream_->assignment().batches_per_epoch()) return end_epoch();
-  const Time asked = now();
+  const Time asked = begin_wait(now());
   auto slot = wait_for(stream_->number_of(epoch_, step_));
-  if (!slot) return std::move(slot).error();
+  if (!slot) {
+    interrupted_wait_ = {asked, now()};
+    return std::move(slot).error();
+  }
+  interrupted_wait_ = {};
   auto batch = deliver(*slot, asked);
   if (!batch) return std::move(batch).error();
   return std::optional<Batch>(std::move(*batch));
+}
+
+// A wait that was interrupted and goes on at once is one wait: it began when the first call did.
+Time Loader::Parts::begin_wait(Time time) const {
+  constexpr Duration kAtOnce = std::chrono::milliseconds(10);
+  return interrupted_wait_.end != Time{} && time - interrupted_wait_.end < kAtOnce ? interrupted_wait_.begin : time;
 }
 
 std::optional<Batch> Loader::Parts::end_epoch() {
@@ -288,6 +306,7 @@ LoaderStats Loader::Parts::stats() const {
           .memory_budget = budget_,
           .cache_capacity = placement_.bytes(),
           .cached_bytes = arena_->home_used(),
+          .rewritten = pipeline_->rewritten(),
           .ring_slots = desk_->ring().slots(),
           .threads = threads_,
           .io = tiers_->engine_name()};
@@ -336,6 +355,9 @@ const Source& Loader::source() const {
 }
 const TensorSpec& Loader::sample_spec() const {
   return parts_->spec();
+}
+std::span<const std::byte> Loader::batch_memory() const {
+  return parts_->batch_memory();
 }
 LoaderStats Loader::stats() const {
   return parts_->stats();

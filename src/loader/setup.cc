@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "pipeline/fetcher.h"
+#include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
 #include "source/describe.h"
 #include "source/local_source.h"
@@ -88,6 +89,14 @@ JobShape job_shape(const LoaderOptions& options, const Source& source) {
           .last_batch = options.last_batch};
 }
 
+Status check_pairs(const JobShape& shape) {
+  if (shape.unit == 1 || (shape.global_batch % 2 == 0 && shape.global_batch / 2 >= shape.world)) return {};
+  return invalid(fmt::format(
+      "mixup and cutmix mix pairs of samples, so the global batch must be even and have two samples for each "
+      "of the {} rank(s); it is {}: change batch or global_batch",
+      shape.world, shape.global_batch));
+}
+
 Status check_against(const LoaderOptions& options, const Source& source) {
   const JobShape shape = job_shape(options, source);
   // Who asks for ragged or padded batches by name wants them also when they are all that there is.
@@ -107,9 +116,14 @@ Status check_against(const LoaderOptions& options, const Source& source) {
 }
 
 Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) {
-  ChainOptions chain{
-      .transforms = options.chain, .dtype = options.dtype, .layout = options.layout, .limits = options.limits};
-  if (chain.transforms.empty()) {
+  ChainOptions chain{.transforms = options.chain,
+                     .dtype = options.dtype,
+                     .layout = options.layout,
+                     .limits = options.limits,
+                     .decode = options.decode};
+  if (chain.transforms.empty() && options.source.tokens) {
+    chain.transforms = {array(options.source.tokens->dtype, {options.source.tokens->sequence}, true)};
+  } else if (chain.transforms.empty()) {
     FORELOAD_ASSIGN(chain.transforms, suitable_chain(source));
   }
   return Chain::compile(chain);
@@ -145,11 +159,19 @@ Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
 
 }  // namespace
 
+RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots) {
+  return {.slots = slots,
+          .batch = assignment.max_share(),
+          .sample_bytes = chain.output().bytes(),
+          .ragged_element = chain.ragged_element(),
+          .mixes = chain.mixes()};
+}
+
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
                               const SliceAssignment& assignment, unsigned threads) {
   const std::uint64_t samples = source.size();
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
-  const RingOptions slot{.slots = 1, .batch = assignment.max_share(), .sample_bytes = chain.output().bytes()};
+  const RingOptions slot = ring_options(chain, assignment, 1);
   SizedPlan sized;
   sized.budget = affordable_budget(options, threads);
   const MemoryNeeds needs{
@@ -159,6 +181,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .threads = threads,
       .runner_bytes = chain.runner_bytes(),
       .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8 +
+                     (options.cache && options.rewrite != Rewrite::kOff ? Rewriter::bytes_for(samples) : 0) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
       .longest_footprint = Arena::footprint(longest),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foreload/loader.h"
+#include "pipeline/ring.h"
 #include "plan/assignment.h"
 #include "plan/memory_plan.h"
 #include "prep/chain.h"
@@ -19,8 +20,12 @@ Status check_options(const LoaderOptions& options);
 Status check_against(const LoaderOptions& options, const Source& source);
 
 JobShape job_shape(const LoaderOptions& options, const Source& source);
+// A chain that mixes pairs needs whole ones on every rank.
+Status check_pairs(const JobShape& shape);
 // The options' chain, or what suits the dataset's first sample.
 Result<Chain> compile_chain(const LoaderOptions& options, const Source& source);
+
+RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots);
 
 struct SizedPlan {
   MemoryPlan memory;

@@ -11,7 +11,8 @@ Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
       options_(options),
       works_(parts.ring.slots(), options.batch),
       scratch_(options.scratch, options.threads),
-      quarantine_(options.replacements) {}
+      quarantine_(options.limits.replacements),
+      rewriter_({parts.source, parts.arena, scratch_, options.limits}) {}
 
 Pipeline::~Pipeline() {
   stop();
@@ -25,7 +26,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .tiers = parts_.tiers,
                                                     .ring = parts_.ring,
                                                     .works = works_,
-                                                    .sample_limit = options_.sample_limit,
+                                                    .sample_limit = options_.limits.sample_bytes,
                                                     .longest_sample = options_.longest_sample,
                                                     .record = parts_.record},
                                        pacing);
@@ -37,6 +38,9 @@ Status Pipeline::start(std::uint64_t number) {
                                                        .quarantine = quarantine_,
                                                        .fetcher = *fetcher_,
                                                        .dimensions = parts_.dimensions,
+                                                       .rewriter = rewriter_,
+                                                       .rewrite = options_.rewrite,
+                                                       .epochs = parts_.stream.epochs(),
                                                        .seed = options_.seed,
                                                        .on_error = options_.on_error,
                                                        .record = parts_.record});

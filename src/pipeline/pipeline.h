@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "pipeline/fetcher.h"
 #include "pipeline/preparer.h"
+#include "pipeline/rewriter.h"
 #include "pipeline/scratch_pool.h"
 #include "pipeline/work.h"
 
@@ -16,6 +17,7 @@ namespace foreload {
 struct PipelineParts {
   const Stream& stream;
   const Source& source;
+  Arena& arena;
   TierStack& tiers;
   Ring& ring;
   const Chain& chain;
@@ -26,11 +28,11 @@ struct PipelineParts {
 struct PipelineOptions {
   std::uint64_t seed = 0;
   OnError on_error = OnError::kFail;
-  std::uint64_t replacements = 0;
-  Bytes sample_limit = 0;    // longer samples are bad
+  Limits limits{};
   Bytes longest_sample = 0;  // longer ones do not fit the memory budget
   Bytes scratch = 0;
   unsigned threads = 1;
+  Rewrite rewrite = Rewrite::kOff;
   std::uint64_t batch = 1;  // samples per ring slot at most
 };
 
@@ -45,6 +47,7 @@ class Pipeline {
 
   void slot_freed() { parts_.tiers.wake(); }  // any thread
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
+  std::uint64_t rewritten() const { return rewriter_.rewritten(); }
 
  private:
   Status start_threads(std::uint64_t number);
@@ -54,6 +57,7 @@ class Pipeline {
   WorkTable works_;
   ScratchPool scratch_;
   Quarantine quarantine_;
+  Rewriter rewriter_;
   std::unique_ptr<Fetcher> fetcher_;
   std::unique_ptr<Preparer> preparer_;
   std::vector<Thread> threads_;

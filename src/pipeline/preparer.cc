@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "policy/rewriting.h"
 #include "source/describe.h"
 
 namespace foreload {
@@ -12,40 +15,76 @@ namespace foreload {
 void Preparer::run(std::uint16_t worker) {
   // Workers fill all cores; the consumer, which feeds an accelerator, must not wait for one of them to leave.
   yield_to_others();
-  ChainRunner runner(parts_.chain);
+  Tools tools{.runner = ChainRunner(parts_.chain)};
   for (;;) {
     const std::uint32_t seen = parts_.ring.work_signal();
     if (parts_.ring.stopped()) return;
     if (const auto item = parts_.ring.claim()) {
-      prepare(runner, *item, worker);
-    } else if (!parts_.ring.wait_for_work(seen)) {
+      prepare(tools, *item, worker);
+      (void)rewrite_one(tools, false);
+    } else if (!rewrite_one(tools, true) && !parts_.ring.wait_for_work(seen)) {
       return;
     }
   }
 }
 
-void Preparer::prepare(ChainRunner& runner, RingItem item, std::uint16_t worker) {
+// True: time was spent on it.
+bool Preparer::rewrite_one(Tools& tools, bool idle) {
+  RewriteChance chance{.idle = idle};
+  if (parts_.epochs != 0) chance.epochs_left = parts_.epochs - 1 - std::min(tools.epoch, parts_.epochs - 1);
+  if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.step(tools.rewriter)) return false;
+  parts_.fetcher.lease_dropped();
+  return true;
+}
+
+void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
+  ChainRunner& runner = tools.runner;
   Work work = std::move(parts_.works.at(item));
   const Time started = now();
+  tools.epoch = parts_.ring.plan_of(item.slot).epoch;
   record(EventKind::kPrepStarted, item, worker, work.id, work.lease.bytes().size());
   const Status status = work.error ? Status(*work.error) : transform(runner, work, item);
+  if (status.ok() && !runner.damaged() && parts_.rewrite != Rewrite::kOff) {
+    parts_.rewriter.offer(work.id, work.lease.bytes());
+  }
   work.lease = Lease();
   parts_.fetcher.lease_dropped();
   const Duration busy = now() - started;
   record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
   if (status.ok()) {
-    const BatchPlan plan = parts_.ring.plan_of(item.slot);  // before it is published: the slot may be another's then
-    const Prepared prepared{work.id, parts_.source.label(work.id), busy, runner.damaged()};
-    if (parts_.ring.finish(item, prepared)) record_published(plan, item.slot, worker);
-  } else {
-    reject(item, work, status.error());
+    const Prepared prepared{work.id, parts_.source.label(work.id), busy, runner.damaged(), runner.length()};
+    if (parts_.ring.finish(item, prepared)) complete(item.slot, worker);
+  } else if (reject(item, work, status.error())) {
+    complete(item.slot, worker);
   }
+}
+
+// All samples of the slot are done, so it is this thread's alone. A batch with a failed sample is delivered as the
+// error.
+void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
+  Ring& ring = parts_.ring;
+  const Time started = now();
+  const BatchPlan plan = ring.plan_of(slot);  // before it is published: the slot may be another's then
+  if (parts_.chain.has_batch_stage() && !ring.error_of(slot)) {
+    parts_.chain.finish_batch({.seed = parts_.seed,
+                               .epoch = plan.epoch,
+                               .first = plan.first,
+                               .samples = parts_.source.size(),
+                               .count = plan.count,
+                               .sample_bytes = parts_.chain.output().bytes(),
+                               .tensors = ring.tensors(slot),
+                               .offsets = ring.lengths(slot),
+                               .labels = ring.labels(slot),
+                               .mixes = ring.mixes(slot)});
+  }
+  ring.publish(slot, now() - started);
+  record_published(plan, slot, worker);
 }
 
 Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item) {
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
-  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key));
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, parts_.source.rows(work.id)));
   parts_.dimensions.note(work.id, runner.dimensions());
   ScratchPool& scratch = parts_.scratch;
   if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left
@@ -64,16 +103,16 @@ Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item)
   return status;
 }
 
-// A bad sample ends the run or is replaced; whatever else is wrong always ends it.
-void Preparer::reject(RingItem item, const Work& work, const Error& error) {
+// A bad sample ends the run or is replaced; whatever else is wrong always ends it. True: it was the slot's last.
+bool Preparer::reject(RingItem item, const Work& work, const Error& error) {
   const bool is_named = error.code != Code::kBadSample && error.code != Code::kNoMemory;  // the source tier names it
   const std::string name = is_named ? "" : describe_sample(parts_.source, work.id) + ": ";
   const Error named{error.code, name + error.message};
-  if (error.code != Code::kBadSample || parts_.on_error == OnError::kFail) return (void)parts_.ring.fail(item, named);
+  if (error.code != Code::kBadSample || parts_.on_error == OnError::kFail) return parts_.ring.fail(item, named);
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const Position position = plan.first + item.index;
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
-    return (void)parts_.ring.fail(
+    return parts_.ring.fail(
         item, {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",
                                        parts_.quarantine.cap(), named.message)});
   }
@@ -87,6 +126,7 @@ void Preparer::reject(RingItem item, const Work& work, const Error& error) {
   }
   parts_.ring.give_back(item);
   parts_.fetcher.substitute(item, work.attempt + 1);
+  return false;
 }
 
 void Preparer::record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b) {

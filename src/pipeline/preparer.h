@@ -9,6 +9,7 @@
 #include "base/event_record.h"
 #include "foreload/loader.h"
 #include "pipeline/fetcher.h"
+#include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
 #include "pipeline/scratch_pool.h"
 #include "pipeline/work.h"
@@ -26,6 +27,9 @@ struct PreparerParts {
   Quarantine& quarantine;
   Fetcher& fetcher;
   DimensionTable& dimensions;
+  Rewriter& rewriter;
+  Rewrite rewrite;
+  Epoch epochs;  // 0: not known
   std::uint64_t seed;
   OnError on_error;
   EventRecord* record;  // may be null
@@ -39,9 +43,17 @@ class Preparer {
   void run(std::uint16_t worker);
 
  private:
-  void prepare(ChainRunner& runner, RingItem item, std::uint16_t worker);
+  // What one worker thread owns.
+  struct Tools {
+    ChainRunner runner;
+    JpegRewriter rewriter{};
+    Epoch epoch = 0;  // of the last sample
+  };
+  void prepare(Tools& tools, RingItem item, std::uint16_t worker);
+  bool rewrite_one(Tools& tools, bool idle);
   Status transform(ChainRunner& runner, const Work& work, RingItem item);
-  void reject(RingItem item, const Work& work, const Error& error);
+  void complete(std::uint32_t slot, std::uint16_t worker);
+  [[nodiscard]] bool reject(RingItem item, const Work& work, const Error& error);
   void record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker);
   void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
 

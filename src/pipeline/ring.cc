@@ -1,9 +1,10 @@
 // Region:  [ Header ][ slot 0 ][ slot 1 ] …
-// Slot:    [ Slot ][ item words ][ labels ][ ids ][ positions ][ tensors ]      each column 64-byte aligned
+// Slot:    [ Slot ][ item words ][ labels ][ ids ][ positions ][ offsets ][ mixes ][ tensors ]
+// Each column is 64-byte aligned; offsets and mixes take no room when the chain has none.
 //
 // `ready` counts ready samples that nobody has reserved. A worker first takes one off that count, then looks for
 // it among the items: there is one, because counts are raised after an item became ready and lowered before it is
-// taken. Whoever finishes the last sample publishes the slot. Signals are counters that only grow; a sleeper
+// taken. Whoever finishes the last sample must publish the slot. Signals are counters that only grow; a sleeper
 // passes the value it saw before it looked, so no wake-up is lost.
 #include "pipeline/ring.h"
 
@@ -72,7 +73,7 @@ struct alignas(64) Ring::Slot {
 };
 
 struct Ring::Offsets {
-  std::size_t items, labels, ids, positions, tensors, stride;
+  std::size_t items, labels, ids, positions, lengths, mixes, tensors, stride;
 };
 
 Ring::Offsets Ring::offsets(const RingOptions& options) {
@@ -81,7 +82,9 @@ Ring::Offsets Ring::offsets(const RingOptions& options) {
   at.labels = at.items + aligned(options.batch * 8);
   at.ids = at.labels + aligned(options.batch * 8);
   at.positions = at.ids + aligned(options.batch * 8);
-  at.tensors = at.positions + aligned(options.batch * 8);
+  at.lengths = at.positions + aligned(options.batch * 8);
+  at.mixes = at.lengths + (options.ragged_element > 0 ? aligned((options.batch + 1) * 8) : 0);
+  at.tensors = at.mixes + (options.mixes ? aligned(options.batch * sizeof(Mix)) : 0);
   at.stride = at.tensors + aligned(options.batch * options.sample_bytes);
   return at;
 }
@@ -140,7 +143,8 @@ std::optional<std::uint32_t> Ring::open(const BatchPlan& plan) {
       positions[i] = plan.first + i;
     }
     free.state.store(word(kOpen), std::memory_order_release);
-    if (plan.count == 0) publish(free);
+    if (options_.ragged_element > 0) lengths(index)[0] = 0;
+    if (plan.count == 0) publish(index);
     return index;
   }
   return std::nullopt;
@@ -226,6 +230,7 @@ bool Ring::finish(RingItem what, const Prepared& prepared) {
   reinterpret_cast<std::int64_t*>(column(what.slot, offsets_->labels))[what.index] = prepared.label;
   of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
   if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
+  if (options_.ragged_element > 0) lengths(what.slot)[what.index + 1] = prepared.length;
   return done(what);
 }
 
@@ -255,12 +260,23 @@ void Ring::give_back(RingItem what) {
 bool Ring::done(RingItem what) {
   Slot& of = slot(what.slot);
   item(what).store(word(kDone), std::memory_order_relaxed);
-  if (of.unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
-  publish(of);
-  return true;
+  return of.unfinished.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-void Ring::publish(Slot& full) {
+std::span<std::byte> Ring::tensors(std::uint32_t index) const {
+  return {column(index, offsets_->tensors), slot(index).count * options_.sample_bytes};
+}
+std::span<std::uint64_t> Ring::lengths(std::uint32_t index) const {
+  const std::size_t count = options_.ragged_element > 0 ? slot(index).count + 1 : 0;
+  return {reinterpret_cast<std::uint64_t*>(column(index, offsets_->lengths)), count};
+}
+std::span<Mix> Ring::mixes(std::uint32_t index) const {
+  return {reinterpret_cast<Mix*>(column(index, offsets_->mixes)), options_.mixes ? slot(index).count : 0};
+}
+
+void Ring::publish(std::uint32_t index, Duration busy) {
+  Slot& full = slot(index);
+  full.prep_busy.fetch_add(static_cast<std::uint64_t>(busy.count()), std::memory_order_relaxed);
   full.state.store(word(kPublished), std::memory_order_release);
   header().published.fetch_add(1, std::memory_order_seq_cst);
   if (header().published_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_all(header().published);
@@ -309,7 +325,11 @@ void Ring::release(std::uint32_t index) {
 }
 
 std::span<const std::byte> Ring::data(std::uint32_t index) const {
-  return {column(index, offsets_->tensors), slot(index).count * options_.sample_bytes};
+  if (options_.ragged_element == 0) return tensors(index);
+  return tensors(index).first(lengths(index).back() * options_.ragged_element);
+}
+std::span<const std::uint64_t> Ring::offsets(std::uint32_t index) const {
+  return lengths(index);
 }
 std::span<const std::int64_t> Ring::labels(std::uint32_t index) const {
   return {reinterpret_cast<const std::int64_t*>(column(index, offsets_->labels)), slot(index).count};

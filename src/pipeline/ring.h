@@ -23,8 +23,10 @@ namespace foreload {
 
 struct RingOptions {
   unsigned slots = 2;
-  std::uint64_t batch = 1;  // samples per slot at most
-  Bytes sample_bytes = 0;   // of one prepared sample
+  std::uint64_t batch = 1;   // samples per slot at most
+  Bytes sample_bytes = 0;    // of one prepared sample
+  Bytes ragged_element = 0;  // of one element, when samples have lengths of their own
+  bool mixes = false;        // samples are mixed with each other
 };
 
 // One sample to prepare: exclusive to whoever claimed it.
@@ -37,8 +39,9 @@ struct RingItem {
 struct Prepared {
   SampleId id = 0;
   std::int64_t label = kNoLabel;
-  Duration busy{};       // worker time
-  bool damaged = false;  // decoded, with warnings
+  Duration busy{};           // worker time
+  bool damaged = false;      // decoded, with warnings
+  std::uint64_t length = 0;  // elements, when ragged
 };
 
 // What a batch cost; read when it is leased.
@@ -56,6 +59,7 @@ class Ring {
   static Result<std::shared_ptr<Ring>> create(const RingOptions& options);
 
   unsigned slots() const { return options_.slots; }
+  std::span<const std::byte> memory() const { return region_.bytes(); }
 
   // Feeding. -----------------------------------------------------------------------------------
   // Takes a free slot for the batch, all samples waiting; nothing when no slot is free.
@@ -72,10 +76,16 @@ class Ring {
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   std::span<std::byte> tensor(RingItem item) const;
-  // REQUIRES for these: claimed by the caller. True: it was the batch's last sample, which is published by that.
-  bool finish(RingItem item, const Prepared& prepared);
-  bool fail(RingItem item, const Error& error);  // the batch will be delivered as this error
-  void give_back(RingItem item);                 // its bytes are bad: waiting again, for a substitute's
+  // REQUIRES for these: claimed by the caller. True: it was the batch's last sample; the slot is the caller's alone,
+  // who must publish it.
+  [[nodiscard]] bool finish(RingItem item, const Prepared& prepared);
+  [[nodiscard]] bool fail(RingItem item, const Error& error);  // the batch will be delivered as this error
+  void give_back(RingItem item);                               // its bytes are bad: waiting again, for a substitute's
+  // Of a slot whose last sample is done: what the batch stage works on, and its end. `busy`: worker time it took.
+  std::span<std::byte> tensors(std::uint32_t slot) const;
+  std::span<std::uint64_t> lengths(std::uint32_t slot) const;  // count + 1; element i + 1 is that of sample i
+  std::span<Mix> mixes(std::uint32_t slot) const;
+  void publish(std::uint32_t slot, Duration busy = {});
 
   // Consuming. ---------------------------------------------------------------------------------
   // The slot of the batch if it is published; it is leased by that.
@@ -91,6 +101,7 @@ class Ring {
   void release(std::uint32_t slot);
 
   std::span<const std::byte> data(std::uint32_t slot) const;
+  std::span<const std::uint64_t> offsets(std::uint32_t slot) const;  // empty unless ragged
   std::span<const std::int64_t> labels(std::uint32_t slot) const;
   std::span<const SampleId> ids(std::uint32_t slot) const;
   std::span<const Position> positions(std::uint32_t slot) const;
@@ -112,7 +123,6 @@ class Ring {
   std::byte* column(std::uint32_t slot, std::size_t offset) const;
   std::atomic<std::uint64_t>& item(RingItem item) const;
   bool done(RingItem item);
-  void publish(Slot& slot);
   bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
 
   Region region_;

@@ -22,7 +22,9 @@ BatchPlan plan(std::uint64_t number, std::uint64_t count) {
 
 void fill(Ring& ring, std::uint32_t slot, std::uint64_t count) {
   for (std::uint32_t i = 0; i < count; ++i) ring.mark_ready({slot, i}, Time{1});
-  while (const auto item = ring.claim()) ring.finish(*item, {.id = item->index, .label = 7, .busy = Duration{1}});
+  while (const auto item = ring.claim()) {
+    if (ring.finish(*item, {.id = item->index, .label = 7, .busy = Duration{1}})) ring.publish(item->slot);
+  }
 }
 
 TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
@@ -35,13 +37,16 @@ TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
     const auto item = ring->claim();
     ASSERT_TRUE(item);
     EXPECT_EQ(item->index, i);
-    ring->finish(*item, {.id = 100 + i, .label = 200 + i, .busy = Duration{10}, .damaged = i == 1});
+    const bool last = ring->finish(*item, {.id = 100 + i, .label = 200 + i, .busy = Duration{10}, .damaged = i == 1});
+    EXPECT_EQ(last, i == 2);
   }
+  EXPECT_FALSE(ring->take(0)) << "not before the batch stage is done";
+  ring->publish(*slot, Duration{12});
   EXPECT_EQ(ring->take(0), slot);
   EXPECT_EQ(ring->ids(*slot)[2], 102u);
   EXPECT_EQ(ring->labels(*slot)[1], 201);
   EXPECT_EQ(ring->positions(*slot)[2], 2u);
-  EXPECT_EQ(ring->cost_of(*slot).prep_busy, Duration{30});
+  EXPECT_EQ(ring->cost_of(*slot).prep_busy, Duration{42});
   EXPECT_EQ(ring->cost_of(*slot).damaged, 1u);
   EXPECT_FALSE(ring->take(0)) << "a batch is delivered once";
 }
@@ -69,6 +74,42 @@ TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
   EXPECT_FALSE(ring->claim());
 }
 
+TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
+  const RingOptions options{.slots = 1, .batch = 2, .sample_bytes = 12, .ragged_element = 4};
+  auto ring = *Ring::create(options);
+  const auto slot = ring->open(plan(0, 2));
+  for (std::uint32_t i = 0; i < 2; ++i) ring->mark_ready({*slot, i}, Time{1});
+  EXPECT_FALSE(ring->finish(*ring->claim(), {.length = 3}));
+  EXPECT_TRUE(ring->finish(*ring->claim(), {.length = 1}));
+  const auto lengths = ring->lengths(*slot);
+  ASSERT_EQ(lengths.size(), 3u);
+  EXPECT_EQ(lengths[1], 3u);
+  EXPECT_EQ(lengths[2], 1u);
+  lengths[2] = 4;
+  ring->publish(*slot);
+  ASSERT_TRUE(ring->take(0));
+  EXPECT_EQ(ring->data(*slot).size(), 16u);
+  EXPECT_EQ(ring->offsets(*slot).size(), 3u);
+  ring->release(*slot);
+  ASSERT_TRUE(ring->open(plan(1, 0)));
+  EXPECT_EQ(ring->data(*slot).size(), 0u);
+  ASSERT_EQ(ring->offsets(*slot).size(), 1u);
+  EXPECT_EQ(ring->offsets(*slot)[0], 0u);
+}
+
+TEST(RingTest, ColumnsThatAChainNeedsAreCountedAndOthersTakeNothing) {
+  const RingOptions plain{.slots = 2, .batch = 100, .sample_bytes = 64};
+  RingOptions ragged = plain;
+  ragged.ragged_element = 2;
+  RingOptions mixed = plain;
+  mixed.mixes = true;
+  EXPECT_GE(Ring::region_bytes(ragged), Ring::region_bytes(plain) + 2 * 101 * sizeof(std::uint64_t));
+  EXPECT_GE(Ring::region_bytes(mixed), Ring::region_bytes(plain) + 2 * 100 * sizeof(Mix));
+  const auto ring = *Ring::create(plain);
+  EXPECT_TRUE(ring->mixes(0).empty());
+  EXPECT_TRUE(ring->offsets(0).empty());
+}
+
 TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
   auto ring = make(1, 2);
   const auto slot = ring->open(plan(0, 2));
@@ -76,8 +117,9 @@ TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
   ring->mark_ready({*slot, 1}, Time{1});
   const auto a = ring->claim();
   const auto b = ring->claim();
-  ring->fail(*b, {Code::kBadSample, "second"});
-  ring->fail(*a, {Code::kIo, "first"});
+  EXPECT_FALSE(ring->fail(*b, {Code::kBadSample, "second"}));
+  EXPECT_TRUE(ring->fail(*a, {Code::kIo, "first"}));
+  ring->publish(*slot);
   ASSERT_TRUE(ring->take(0));
   const auto error = ring->error_of(*slot);
   ASSERT_TRUE(error);
@@ -152,7 +194,7 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
         if (const auto item = ring->claim()) {
           const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
           std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
-          ring->finish(*item, {.id = value});
+          if (ring->finish(*item, {.id = value})) ring->publish(item->slot);
         } else if (!ring->wait_for_work(seen)) {
           return;
         }

@@ -16,6 +16,13 @@ bool ScratchPool::take(Bytes bytes) {
   return true;
 }
 
+bool ScratchPool::try_take(Bytes bytes) {
+  MutexLock lock(mutex_);
+  if (stopped_ || free_ < bytes) return false;
+  free_ -= bytes;
+  return true;
+}
+
 void ScratchPool::give(Bytes bytes) {
   MutexLock lock(mutex_);
   free_ += bytes;

@@ -18,6 +18,8 @@ class ScratchPool {
 
   // Blocks until `bytes` beyond the own share are free. False: stopped. REQUIRES: bytes ≤ largest() - own_share().
   bool take(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
+  // The same without waiting: false when they are not free now.
+  bool try_take(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
   void give(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
   void stop() FORELOAD_EXCLUDES(mutex_);
   void restart() FORELOAD_EXCLUDES(mutex_);

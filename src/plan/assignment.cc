@@ -2,7 +2,8 @@
 // the ranks' batch counts are equal by construction. Only P depends on the last-batch rule:
 //
 //   ragged  P = N                    the last global batch is shorter
-//   pad     P = ⌈N/W⌉·W              DistributedSampler: positions ≥ N repeat the epoch from its beginning
+//   pad     P = ⌈N/W⌉·W              DistributedSampler: positions ≥ N repeat the epoch from its beginning;
+//                                    with units of U samples ⌈N/UW⌉·UW, so that ranks get equally many whole ones
 //   drop    P = ⌊N/B⌋·B
 #include "plan/assignment.h"
 
@@ -31,8 +32,10 @@ LastBatch resolve(const JobShape& shape) {
 
 std::uint64_t count_positions(const JobShape& shape) {
   switch (resolve(shape)) {
-    case LastBatch::kPad:
-      return divide_up(shape.samples, shape.world) * shape.world;
+    case LastBatch::kPad: {
+      const std::uint64_t each = shape.world == 1 ? 1 : shape.world * shape.unit;
+      return divide_up(shape.samples, each) * each;
+    }
     case LastBatch::kDrop:
       return shape.samples / shape.global_batch * shape.global_batch;
     default:
@@ -60,6 +63,8 @@ const char* rule_name(LastBatch rule) {
 SliceAssignment::SliceAssignment(const JobShape& shape) : shape_(shape) {
   FORELOAD_CHECK(shape.global_batch > 0, "the options were checked: a global batch has samples");
   FORELOAD_CHECK(shape.world > 0, "the options were checked: a job has ranks");
+  FORELOAD_CHECK(shape.unit > 0 && shape.global_batch % shape.unit == 0,
+                 "the options were checked: a global batch has whole units");
   positions_ = count_positions(shape);
   batches_ = divide_up(positions_, shape.global_batch);
 }
@@ -74,14 +79,16 @@ std::uint64_t SliceAssignment::batch_size(std::uint64_t step) const {
 }
 
 std::uint64_t SliceAssignment::max_share() const {
-  return divide_up(std::min(shape_.global_batch, positions_), shape_.world);
+  const std::uint64_t units = divide_up(std::min(shape_.global_batch, positions_), shape_.unit);
+  return divide_up(units, shape_.world) * shape_.unit;
 }
 
 Share SliceAssignment::share(std::uint64_t step, std::uint32_t rank) const {
   FORELOAD_CHECK(rank < shape_.world, "ranks are 0 … world-1");
   const std::uint64_t length = batch_size(step);
-  const std::uint64_t first = cut(length, rank, shape_.world);
-  const std::uint64_t end = cut(length, std::uint64_t{rank} + 1, shape_.world);
+  const std::uint64_t units = divide_up(length, shape_.unit);
+  const std::uint64_t first = std::min(length, cut(units, rank, shape_.world) * shape_.unit);
+  const std::uint64_t end = std::min(length, cut(units, std::uint64_t{rank} + 1, shape_.world) * shape_.unit);
   return {.first = step * shape_.global_batch + first, .count = end - first};
 }
 
@@ -90,7 +97,8 @@ Position SliceAssignment::source_position(Position position) const {
   return position < shape_.samples ? position : position % shape_.samples;
 }
 
-// The rule as asked, not as resolved for this world: a state saved at one world resumes at another.
+// The rule as asked, not as resolved for this world: a state saved at one world resumes at another. Units do not count:
+// they change who takes a position, not what stands there.
 std::uint64_t plan_hash(bool shuffle, const JobShape& shape) {
   Hasher hasher;
   hasher.add("foreload plan 1").add(shuffle ? 1 : 0).add(rule_name(shape.last_batch));

@@ -12,12 +12,14 @@ struct JobShape {
   std::uint64_t global_batch = 1;
   std::uint32_t world = 1;
   LastBatch last_batch = LastBatch::kAuto;
+  std::uint64_t unit = 1;  // consecutive samples that one rank takes together; 2: they are mixed with each other
 };
 
-// `slice`: rank r of W takes positions ⌊rL/W⌋ … ⌊(r+1)L/W⌋-1 of a global batch of L samples.
+// `slice`: rank r of W takes positions ⌊rL/W⌋ … ⌊(r+1)L/W⌋-1 of a global batch of L samples. With a unit of 2 the same
+// holds for pairs; the last one of a ragged epoch may be a single sample.
 class SliceAssignment {
  public:
-  // REQUIRES: global_batch > 0, world > 0.
+  // REQUIRES: global_batch > 0, world > 0, unit > 0 and divides global_batch.
   explicit SliceAssignment(const JobShape& shape);
 
   const JobShape& shape() const { return shape_; }

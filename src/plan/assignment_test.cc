@@ -258,5 +258,49 @@ TEST(AssignmentTest, ThePlanHashNamesThePlanAndNotTheWorld) {
   EXPECT_EQ(hash, plan_hash(true, other));
 }
 
+// Positions 2i and 2i+1 are mixed with each other, so they must meet on one rank, for every rule and world.
+TEST(AssignmentTest, PairsStayWholeAndEveryPositionIsTakenOnce) {
+  for (const LastBatch last : {LastBatch::kRagged, LastBatch::kPad, LastBatch::kDrop, LastBatch::kAuto}) {
+    for (std::uint64_t samples = 1; samples < 60; ++samples) {
+      for (const std::uint32_t world : {1u, 2u, 3u, 5u}) {
+        for (const std::uint64_t batch : {2u * world, 2u * world + 2, 8u * world}) {
+          const SliceAssignment assignment({samples, batch, world, last, 2});
+          Position next = 0;
+          for (std::uint64_t step = 0; step < assignment.batches_per_epoch(); ++step) {
+            for (std::uint32_t rank = 0; rank < world; ++rank) {
+              const Share share = assignment.share(step, rank);
+              ASSERT_LE(share.count, assignment.max_share());
+              if (share.count == 0) continue;
+              ASSERT_EQ(share.first, next);
+              ASSERT_EQ(share.first % 2, 0u);
+              next += share.count;
+              ASSERT_TRUE(share.count % 2 == 0 || next == assignment.positions_per_epoch()) << "only the last is alone";
+            }
+          }
+          ASSERT_EQ(next, assignment.positions_per_epoch());
+        }
+      }
+    }
+  }
+}
+
+TEST(AssignmentTest, PaddingGivesEveryRankEquallyManyPairs) {
+  const SliceAssignment assignment(
+      {.samples = 21, .global_batch = 12, .world = 3, .last_batch = LastBatch::kPad, .unit = 2});
+  EXPECT_EQ(assignment.positions_per_epoch(), 24u);
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    for (std::uint32_t rank = 0; rank < 3; ++rank) EXPECT_EQ(assignment.share(step, rank).count, 4u);
+  }
+  const SliceAssignment alone({.samples = 21, .global_batch = 12, .last_batch = LastBatch::kPad, .unit = 2});
+  EXPECT_EQ(alone.positions_per_epoch(), 21u) << "one rank needs no padding";
+}
+
+TEST(AssignmentTest, PairsDoNotChangeThePlanThatAStateBelongsTo) {
+  const JobShape single{.samples = 21, .global_batch = 12, .world = 3};
+  JobShape pairs = single;
+  pairs.unit = 2;
+  EXPECT_EQ(plan_hash(true, single), plan_hash(true, pairs));
+}
+
 }  // namespace
 }  // namespace foreload

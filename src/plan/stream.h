@@ -30,6 +30,7 @@ class Stream {
 
   const Schedule& schedule() const { return schedule_; }
   const SliceAssignment& assignment() const { return assignment_; }
+  Epoch epochs() const { return options_.epochs; }  // 0: without end
 
   std::uint64_t number_of(Epoch epoch, std::uint64_t step) const {
     return epoch * assignment_.batches_per_epoch() + step;

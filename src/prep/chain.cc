@@ -1,33 +1,38 @@
-// One sample's way through a chain of image ops:
-//
-//   begin   header → ops describe the geometry, with this sample's random numbers → windows, memory
-//   finish  decoder ─row─► [view] ─► resize ─► … ─► tensor writer        one row at a time
-//
-// A view stage is only needed where a cut has black borders or is mirrored before a resize.
+// Compiling a chain, and the runner's outer side: arrays are copied here, images go through chain_image.cc.
 #include "prep/chain.h"
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "prep/image.h"
+#include "prep/array_runner.h"
+#include "prep/chain_image.h"
 #include "prep/npy.h"
 #include "prep/op.h"
-#include "prep/output.h"
-#include "prep/resize.h"
-#include "prep/rows.h"
-#include "prep/scratch.h"
 
 namespace foreload {
 
 namespace {
 
-Status check_array(const ChainOptions& options) {
-  if (options.transforms.size() == 1) return {};
-  return Error{Code::kInvalid, fmt::format("chain '{}': array can not be combined with other transforms",
-                                           chain_text(options.transforms))};
+Status check_array(const ChainOptions& options, const ArraySpec& spec) {
+  if (options.transforms.size() == (spec.window.empty() ? 1 : 2)) return {};
+  return Error{Code::kInvalid,
+               fmt::format("chain '{}': an array can not be combined with other transforms than a window",
+                           chain_text(options.transforms))};
+}
+
+Status check_erasing(DType dtype, const std::array<double, 3>& value) {
+  if (dtype != DType::kU8) return {};
+  for (const double level : value) {
+    if (level >= 0 && level <= 255 && level == std::floor(level)) continue;
+    return Error{Code::kInvalid,
+                 fmt::format("random_erasing: a value of {} can not stand in u8; use whole numbers from "
+                             "0 to 255, or f32",
+                             level)};
+  }
+  return {};
 }
 
 Status check_image(const ChainOptions& options, const Declaration& declared) {
@@ -39,10 +44,18 @@ Status check_image(const ChainOptions& options, const Declaration& declared) {
   if (options.dtype != DType::kU8 && options.dtype != DType::kF16 && options.dtype != DType::kF32) {
     return Error{Code::kInvalid, fmt::format("images can be u8, f16 or f32, not {}", dtype_name(options.dtype))};
   }
+  for (const auto& value : declared.erased_with) FORELOAD_TRY(check_erasing(options.dtype, value));
   if (options.dtype == DType::kU8 && declared.normalize) {
     return Error{Code::kInvalid, "normalize gives fractions, which u8 can not hold; use f32 or f16, or leave it out"};
   }
   return {};
+}
+
+// The batch is mixed after everything else is done.
+Status check_unmixed(const Declaration& declared, const Transform& next) {
+  if (!declared.mix) return {};
+  return Error{Code::kInvalid,
+               fmt::format("transform {} stands after mixup or cutmix; put one of these last", next.name)};
 }
 
 TensorSpec image_spec(const ChainOptions& options, Dimensions size) {
@@ -53,11 +66,10 @@ TensorSpec image_spec(const ChainOptions& options, Dimensions size) {
 }  // namespace
 
 struct Chain::Program {
-  std::vector<std::unique_ptr<Op>> ops;
-  Limits limits;
   TensorSpec output;
   std::optional<ArraySpec> array;
-  OutputTables tables;
+  std::optional<MixSpec> mix;
+  ImageProgram image;
 };
 
 Chain::Chain(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
@@ -72,21 +84,31 @@ Result<Chain> Chain::compile(const ChainOptions& options) {
                                              options.transforms.size(), kMostTransforms)};
   }
   auto program = std::make_unique<Program>();
-  program->limits = options.limits;
+  ImageProgram& image = program->image;
+  image.limits = options.limits;
+  image.decode = options.decode;
+  image.dtype = options.dtype;
+  image.layout = options.layout;
   Declaration declared;
   for (const auto& transform : options.transforms) {
     FORELOAD_ASSIGN(auto op, make_op(transform));
+    FORELOAD_TRY(check_unmixed(declared, transform));
     FORELOAD_TRY(op->declare(declared));
-    program->ops.push_back(std::move(op));
+    if (declared.mix) declared.mix->op = static_cast<std::uint32_t>(image.ops.size());
+    if (!declared.normalize) ++image.normalize_op;
+    image.ops.push_back(std::move(op));
   }
   if (declared.array) {
-    FORELOAD_TRY(check_array(options));
-    program->output = declared.array->tensor;
+    FORELOAD_TRY(check_array(options, *declared.array));
+    program->output = array_output(*declared.array);
     program->array = std::move(declared.array);
   } else {
     FORELOAD_TRY(check_image(options, declared));
     program->output = image_spec(options, *declared.size);
-    program->tables = OutputTables::make(options.dtype, options.layout, declared.normalize);
+    program->mix = declared.mix;
+    image.size = *declared.size;
+    image.normalize = declared.normalize;
+    image.tables = OutputTables::make(options.dtype, options.layout, declared.normalize);
   }
   return Chain(std::move(program));
 }
@@ -95,55 +117,49 @@ const TensorSpec& Chain::output() const {
   return program_->output;
 }
 
-struct ChainRunner::State {
-  explicit State(const Chain::Program& chain_program)
-      : program(chain_program),
-        decoders(image_formats().size()),
-        resizes(program.ops.size()),
-        views(program.ops.size()) {}
+Bytes Chain::ragged_element() const {
+  return program_->array && program_->array->ragged ? dtype_size(program_->output.dtype) : 0;
+}
 
-  Result<Bytes> begin_array(std::span<const std::byte> sample);
-  Result<Bytes> begin_image(std::span<const std::byte> sample, const PrepKey& key);
-  ImageDecoder& decoder_of(const ImageFormat& format);
-  Bytes stage_bytes() const;
-  RowSink& build(std::span<std::byte> out);
-  Status decode(std::span<std::byte> out);
+bool Chain::mixes() const {
+  return program_->mix.has_value();
+}
+
+void Chain::finish_batch(const BatchBlock& block) const {
+  if (ragged_element() > 0) compact_ragged(block, ragged_element());
+  if (program_->mix) mix_pairs(block, *program_->mix, program_->output, program_->image.layout);
+}
+
+struct ChainRunner::State {
+  explicit State(const Chain::Program& chain_program) : program(chain_program), image(program.image) {}
+
+  Result<Bytes> begin_array(std::span<const std::byte> sample, const PrepKey& key);
 
   const Chain::Program& program;
-  std::vector<std::unique_ptr<ImageDecoder>> decoders;  // one per format, made when first needed
-  std::vector<ResizeStage> resizes;
-  std::vector<ViewStage> views;
-  TensorWriter writer;
-  Geometry geometry;
-  Scratch scratch;
-  ImageDecoder* decoder = nullptr;  // of the sample between begin() and finish()
-  DecodeMemory decoder_memory;
-  std::span<const std::byte> array_data;
-  Dimensions dimensions;
+  ImageRun image;
+  ArrayRunner array;
   bool begun = false;
-  bool damaged = false;
 };
 
 Bytes Chain::runner_bytes() const {
-  constexpr Bytes kDecoders = 32_KiB;  // measured: what libjpeg keeps between pictures, rounded up
-  const Bytes stages = program_->ops.size() * (sizeof(ResizeStage) + sizeof(ViewStage) + sizeof(ResizeStep));
-  return sizeof(ChainRunner::State) + stages + (program_->array ? 0 : kDecoders);
+  return sizeof(ChainRunner::State) + (program_->array ? 0 : ImageRun::fixed_bytes(program_->image));
 }
 
 ChainRunner::ChainRunner(const Chain& chain) : state_(std::make_unique<State>(*chain.program_)) {}
 ChainRunner::ChainRunner(ChainRunner&&) noexcept = default;
 ChainRunner::~ChainRunner() = default;
 
-Result<Bytes> ChainRunner::begin(std::span<const std::byte> sample, const PrepKey& key) {
+Result<Bytes> ChainRunner::begin(std::span<const std::byte> sample, const PrepKey& key,
+                                 std::span<const std::uint32_t> rows) {
   State& state = *state_;
+  const Limits& limits = state.program.image.limits;
   state.begun = false;
-  state.damaged = false;
-  state.dimensions = {};
-  if (sample.size() > state.program.limits.sample_bytes) {
+  state.image.reset();
+  if (sample.size() > limits.sample_bytes) {
     return Error{Code::kBadSample, fmt::format("{} bytes, more than the limit of {}", format_count(sample.size()),
-                                               format_count(state.program.limits.sample_bytes))};
+                                               format_count(limits.sample_bytes))};
   }
-  auto bytes = state.program.array ? state.begin_array(sample) : state.begin_image(sample, key);
+  auto bytes = state.program.array ? state.begin_array(sample, key) : state.image.begin(sample, key, rows);
   state.begun = bytes.ok();
   return bytes;
 }
@@ -154,96 +170,36 @@ Status ChainRunner::finish(std::span<std::byte> out) {
   FORELOAD_CHECK(out.size() == state.program.output.bytes(), "out has output().bytes()");
   state.begun = false;
   if (state.program.array) {
-    if (!out.empty()) std::memcpy(out.data(), state.array_data.data(), out.size());
+    state.array.finish(out);
     return {};
   }
-  Status status = state.decode(out);
-  state.damaged = state.decoder->damaged();
-  state.decoder->close();
-  return status;
+  return state.image.finish(out);
 }
 
 Bytes ChainRunner::scratch_bytes() const {
-  return state_->scratch.capacity();
+  return state_->image.scratch().capacity();
 }
 
 void ChainRunner::trim(Bytes keep) {
-  state_->scratch.trim(keep);
+  state_->image.scratch().trim(keep);
 }
 
 Dimensions ChainRunner::dimensions() const {
-  return state_->dimensions;
+  return state_->image.dimensions();
+}
+
+std::uint64_t ChainRunner::length() const {
+  return state_->array.length();
 }
 
 bool ChainRunner::damaged() const {
-  return state_->damaged;
+  return state_->image.damaged();
 }
 
-Result<Bytes> ChainRunner::State::begin_array(std::span<const std::byte> sample) {
-  const ArraySpec& spec = *program.array;
-  FORELOAD_ASSIGN(array_data, spec.headerless ? headerless_data(sample, spec.tensor) : npy_data(sample, spec.tensor));
+// A window is the op after the array.
+Result<Bytes> ChainRunner::State::begin_array(std::span<const std::byte> sample, const PrepKey& key) {
+  FORELOAD_TRY(array.begin(*program.array, sample, KeyedRandom(key.seed, key.epoch, key.position, 1)));
   return Bytes{0};
-}
-
-Result<Bytes> ChainRunner::State::begin_image(std::span<const std::byte> sample, const PrepKey& key) {
-  FORELOAD_ASSIGN(const ImageFormat* format, image_format_of(sample));
-  decoder = &decoder_of(*format);
-  FORELOAD_ASSIGN(dimensions, decoder->open(sample, program.limits));
-  geometry.begin(dimensions);
-  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
-    KeyedRandom random(key.seed, key.epoch, key.position, i);
-    FORELOAD_TRY(program.ops[i]->place(geometry, random));
-  }
-  geometry.settle();
-  const Box box = geometry.source_box();
-  decoder_memory = box.height > 0 ? decoder->memory(box) : DecodeMemory{};
-  return Scratch::padded(decoder_memory.scratch) + stage_bytes() + decoder_memory.library;
-}
-
-ImageDecoder& ChainRunner::State::decoder_of(const ImageFormat& format) {
-  auto& made = decoders[static_cast<std::size_t>(&format - image_formats().data())];
-  if (!made) made = format.make();
-  return *made;
-}
-
-Bytes ChainRunner::State::stage_bytes() const {
-  Bytes bytes = 0;
-  for (const ResizeStep& step : geometry.steps()) {
-    bytes += ResizeStage::bytes(step);
-    if (!ViewStage::is_plain(step.view, step.in_x, step.in_y)) bytes += ViewStage::bytes(step.in_x);
-  }
-  return bytes;
-}
-
-// Connects the stages, the last one first: a view that begins with black rows pushes them at once.
-RowSink& ChainRunner::State::build(std::span<std::byte> out) {
-  writer.prepare(program.tables, geometry.last_view(), out);
-  RowSink* next = &writer;
-  const auto steps = geometry.steps();
-  for (std::size_t i = steps.size(); i-- > 0;) {
-    const ResizeStep& step = steps[i];
-    resizes[i].prepare(step, scratch, *next);
-    next = &resizes[i];
-    if (ViewStage::is_plain(step.view, step.in_x, step.in_y)) continue;
-    views[i].prepare(step.view, step.in_x, step.in_y, scratch, *next);
-    views[i].start();
-    next = &views[i];
-  }
-  return *next;
-}
-
-Status ChainRunner::State::decode(std::span<std::byte> out) {
-  const Box box = geometry.source_box();
-  FORELOAD_TRY(scratch.reset(Scratch::padded(decoder_memory.scratch) + stage_bytes()));
-  const auto decoder_scratch = scratch.take<std::uint8_t>(decoder_memory.scratch);
-  RowSink& first = build(out);
-  if (box.height == 0) return {};
-  FORELOAD_TRY(decoder->start(box, decoder_scratch));
-  for (std::uint32_t row = 0; row < box.height; ++row) {
-    FORELOAD_ASSIGN(const std::uint8_t* pixels, decoder->next_row());
-    first.push(pixels);
-  }
-  return {};
 }
 
 std::vector<Transform> default_chain(std::span<const std::byte> first_sample) {

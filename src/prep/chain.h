@@ -11,6 +11,7 @@
 #include "foreload/loader.h"
 #include "foreload/result.h"
 #include "foreload/transform.h"
+#include "prep/batch_stage.h"
 
 namespace foreload {
 
@@ -18,7 +19,8 @@ struct ChainOptions {
   std::vector<Transform> transforms;
   DType dtype = DType::kF32;
   Layout layout = Layout::kNchw;
-  Limits limits;
+  Limits limits{};
+  Decode decode = Decode::kExact;
 };
 
 // The key of a sample's randomness; op indices are added by the chain.
@@ -37,6 +39,12 @@ class Chain {
   ~Chain();
 
   const TensorSpec& output() const;
+  // What happens to a batch as a whole. Samples of varying length: the bytes of an element, otherwise 0.
+  Bytes ragged_element() const;
+  bool mixes() const;                                     // pairs are mixed
+  std::uint64_t unit() const { return mixes() ? 2 : 1; }  // samples that a learner takes together
+  bool has_batch_stage() const { return ragged_element() > 0 || mixes(); }
+  void finish_batch(const BatchBlock& block) const;
   // Fixed memory of a ChainRunner, before any sample.
   Bytes runner_bytes() const;
 
@@ -60,14 +68,17 @@ class ChainRunner {
 
   // Reads the header of `sample`, checks it against the limits, draws the random parameters, and
   // returns how much scratch memory finish() will need in all (decoder's included).
-  // Errors: kBadSample, with the reason. `sample` must live until finish() returns.
-  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key);
+  // `rows` is what a record index knows about the sample (Source::rows); it only saves a search.
+  // Errors: kBadSample, with the reason. `sample` and `rows` must live until finish() returns.
+  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key, std::span<const std::uint32_t> rows = {});
   // Decodes, transforms and writes output().bytes() to `out`.
   // REQUIRES: begin() succeeded for this sample, its scratch was granted.
   Status finish(std::span<std::byte> out);
   // Scratch memory that is held now; trim() frees what exceeds `keep`.
   Bytes scratch_bytes() const;
   void trim(Bytes keep);
+  // Of the last sample, when ragged: its elements.
+  std::uint64_t length() const;
   // Of the last sample. Zero for arrays.
   Dimensions dimensions() const;
   // The last sample was delivered although its decoder complained: wrong data inside a complete file. Only

@@ -128,6 +128,16 @@ Picture mirror(const Picture& from) {
   return result;
 }
 
+Picture upside_down(const Picture& from) {
+  Picture result{from.size, {}};
+  for (std::int64_t y = from.size.height - 1; y >= 0; --y) {
+    for (std::int64_t x = 0; x < from.size.width; ++x) {
+      for (unsigned c = 0; c < 3; ++c) result.rgb.push_back(from.at(x, y, c));
+    }
+  }
+  return result;
+}
+
 struct Step {
   Transform transform;
   Picture after;
@@ -136,7 +146,14 @@ struct Step {
 Step random_step(const Picture& from, std::uint32_t index, const PrepKey& key, KeyedRandom& random) {
   const Dimensions size{static_cast<std::uint32_t>(1 + random.below(90)),
                         static_cast<std::uint32_t>(1 + random.below(90))};
-  switch (random.below(4)) {
+  switch (random.below(6)) {
+    case 4:
+      return {random_vertical_flip(1), upside_down(from)};
+    case 5: {
+      const auto border = static_cast<unsigned>(random.below(9));
+      return {pad(border), whole_cut(from, -std::int64_t{border}, -std::int64_t{border},
+                                     {from.size.width + 2 * border, from.size.height + 2 * border})};
+    }
     case 0:
       return {resize(size.height, size.width), whole_resize(from, size)};
     case 1: {

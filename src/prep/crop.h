@@ -18,6 +18,9 @@ struct CropRange {
   static CropRange make(double scale_lo, double scale_hi, double ratio_lo, double ratio_hi);
 };
 
+// The nearest whole number to sqrt(area · share · factor).
+std::uint64_t nearest_root(std::uint64_t area, std::uint64_t share_q32, std::uint64_t factor_q32);
+
 // torchvision's get_params: ten attempts at an area and a ratio (uniform in its logarithm) whose box fits;
 // then the largest central box with an allowed ratio. REQUIRES: the picture is not empty.
 Box draw_crop(const CropRange& range, Dimensions picture, KeyedRandom& random);

@@ -16,13 +16,26 @@ namespace foreload {
 
 namespace {
 
-Interval window(Interval needed, const AxisView& view, std::uint32_t to) {
-  if (needed.size() == 0) return {};
-  const auto from = static_cast<std::uint32_t>(view.size);
-  if (from == to) return needed;
-  const Taps first = taps_of(from, to, static_cast<std::uint32_t>(needed.first));
-  const Taps last = taps_of(from, to, static_cast<std::uint32_t>(needed.end - 1));
+Interval window(const AxisWindow& axis) {
+  if (axis.out.size() == 0) return {};
+  if (axis.is_identity()) return axis.out;
+  const Taps first = taps_of(axis, static_cast<std::uint32_t>(axis.out.first));
+  const Taps last = taps_of(axis, static_cast<std::uint32_t>(axis.out.end - 1));
   return {first.first, std::int64_t{last.first} + last.count};
+}
+
+bool shows_source_upright(const AxisView& view) {
+  return !view.mirrored && view.valid == Interval{0, view.size};
+}
+
+// The view in pixels of the smaller source, and which part of it is meant.
+Eighths scale_view(AxisView& view, std::uint32_t eighths) {
+  const std::int64_t begin = view.origin * eighths;
+  const std::int64_t end = (view.origin + view.size) * eighths;
+  const std::int64_t first = begin / 8;
+  view = AxisView::whole((end + 7) / 8 - first);
+  view.origin = first;
+  return {static_cast<std::uint64_t>(begin - first * 8), static_cast<std::uint64_t>(end - begin)};
 }
 
 bool fits(const Dimensions& size) {
@@ -80,13 +93,37 @@ Status Geometry::resize(Dimensions to) {
     return Error{Code::kBadSample, fmt::format("its {}x{} pixels would be resized to {}x{}", from.width, from.height,
                                                to.width, to.height)};
   }
-  steps_.push_back({view_, to, {}, {}, {}, {}});
+  steps_.push_back({.view = view_, .to = to});
   view_ = {AxisView::whole(to.width), AxisView::whole(to.height)};
   return {};
 }
 
 void Geometry::mirror() {
   view_.x.mirror();
+}
+
+void Geometry::mirror_rows() {
+  view_.y.mirror();
+}
+
+std::uint32_t Geometry::smallest_scale() const {
+  if (steps_.empty()) return 8;
+  const ResizeStep& step = steps_.front();
+  if (!shows_source_upright(step.view.x) || !shows_source_upright(step.view.y)) return 8;
+  // libjpeg-turbo is quick at these; at the eighths between them it is slower than at full size.
+  for (const std::uint32_t eighths : {1u, 2u, 4u}) {
+    if (step.view.x.size * eighths >= std::int64_t{step.to.width} * 8 &&
+        step.view.y.size * eighths >= std::int64_t{step.to.height} * 8) {
+      return eighths;
+    }
+  }
+  return 8;
+}
+
+void Geometry::scale_source(std::uint32_t eighths) {
+  ResizeStep& step = steps_.front();
+  step.part_x = scale_view(step.view.x, eighths);
+  step.part_y = scale_view(step.view.y, eighths);
 }
 
 void Geometry::settle() {
@@ -96,8 +133,8 @@ void Geometry::settle() {
     if (x.size() == 0 || y.size() == 0) x = y = {};
     step->out_x = x;
     step->out_y = y;
-    step->in_x = window(x, step->view.x, step->to.width);
-    step->in_y = window(y, step->view.y, step->to.height);
+    step->in_x = window(x_axis(*step));
+    step->in_y = window(y_axis(*step));
     x = step->view.x.in_parent(step->in_x);
     y = step->view.y.in_parent(step->in_y);
   }

@@ -51,12 +51,20 @@ struct View {
   AxisView y;
 };
 
+// The part of an axis that a resize shows, in eighths of a pixel. Size 0: all of it, which is so unless the source is
+// decoded at a fraction of its size.
+struct Eighths {
+  std::uint64_t begin = 0;
+  std::uint64_t size = 0;
+};
+
 // The resize of a view, and the windows of both that are needed.
 struct ResizeStep {
   View view;
   Dimensions to;
   Interval in_x, in_y;    // of the view
   Interval out_x, out_y;  // of the result
+  Eighths part_x{}, part_y{};
 };
 
 class Geometry {
@@ -69,6 +77,13 @@ class Geometry {
   Status cut(std::int64_t left, std::int64_t top, Dimensions size);
   Status resize(Dimensions to);
   void mirror();
+  void mirror_rows();  // upside down
+
+  // The smallest fraction of the source's size, in eighths, that leaves the first resize something to shrink or to
+  // keep: 1, 2, 4, or 8 when there is none. Pure.
+  std::uint32_t smallest_scale() const;
+  // The source is decoded at eighths/8 of its size. REQUIRES: at least smallest_scale(), less than 8; before settle().
+  void scale_source(std::uint32_t eighths);
 
   // To be called once after all ops; the functions below are valid then.
   void settle();

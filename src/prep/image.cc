@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "prep/jpeg.h"
 #include "prep/png.h"
+#include "prep/webp.h"
 
 namespace foreload {
 
@@ -27,6 +28,7 @@ std::span<const ImageFormat> image_formats() {
   static constexpr std::array kFormats{
       ImageFormat{"JPEG", is_jpeg, jpeg_dimensions, make_jpeg_decoder},
       ImageFormat{"PNG", is_png, png_dimensions, make_png_decoder},
+      ImageFormat{"WebP", is_webp, webp_dimensions, make_webp_decoder},
   };
   return kFormats;
 }

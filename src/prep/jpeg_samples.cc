@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -34,6 +35,19 @@ void set_sampling(jpeg_compress_struct& info, const JpegSpec& spec) {
     info.comp_info[i].h_samp_factor = at < spec.sampling.size() ? static_cast<int>(spec.sampling[at]) : 1;
     info.comp_info[i].v_samp_factor = at < spec.sampling.size() ? static_cast<int>(spec.sampling[at + 1]) : 1;
   }
+}
+
+std::vector<std::vector<unsigned>> colour_samplings() {
+  return {
+      {},                  // 4:4:4
+      {2, 1, 1, 1, 1, 1},  // 4:2:2
+      {2, 2, 1, 1, 1, 1},  // 4:2:0
+      {1, 2, 1, 1, 1, 1},  // 4:4:0
+      {4, 1, 1, 1, 1, 1},  // 4:1:1
+      {2, 2, 2, 1, 1, 2},
+      {1, 1, 2, 2, 2, 2},
+      {4, 1, 2, 1, 1, 1},
+  };
 }
 
 J_COLOR_SPACE color_space(int components) {
@@ -92,16 +106,7 @@ std::vector<std::byte> make_jpeg(const JpegSpec& spec) {
 }
 
 std::vector<JpegSpec> jpeg_kinds() {
-  const std::vector<std::vector<unsigned>> samplings = {
-      {},                  // 4:4:4
-      {2, 1, 1, 1, 1, 1},  // 4:2:2
-      {2, 2, 1, 1, 1, 1},  // 4:2:0
-      {1, 2, 1, 1, 1, 1},  // 4:4:0
-      {4, 1, 1, 1, 1, 1},  // 4:1:1
-      {2, 2, 2, 1, 1, 2},
-      {1, 1, 2, 2, 2, 2},
-      {4, 1, 2, 1, 1, 1},
-  };
+  const auto samplings = colour_samplings();
   std::vector<JpegSpec> kinds;
   std::uint64_t seed = 1;
   for (const auto& sampling : samplings) {
@@ -120,6 +125,38 @@ std::vector<JpegSpec> jpeg_kinds() {
   }
   kinds.push_back({.width = 60, .height = 45, .components = 4, .sampling = {2, 2, 1, 1, 1, 1, 2, 2}, .seed = 102});
   return kinds;
+}
+
+// Rows of 93 pixels have 12, 6 or 3 MCUs.
+std::vector<JpegSpec> crop_addressable_kinds() {
+  std::vector<JpegSpec> kinds;
+  std::uint64_t seed = 1000;
+  for (const auto& sampling : colour_samplings()) {
+    kinds.push_back({.width = 93, .height = 61, .sampling = sampling, .restart = 3, .seed = ++seed});
+    kinds.push_back({.width = 93, .height = 64, .sampling = sampling, .restart = 1, .seed = ++seed});
+    kinds.push_back({.width = 128, .height = 43, .sampling = sampling, .restart = 2, .seed = ++seed});
+    kinds.push_back({.width = 67, .height = 51, .sampling = sampling, .restart = 1, .seed = ++seed});
+  }
+  kinds.push_back({.width = 93, .height = 61, .components = 1, .restart = 3, .seed = ++seed});
+  kinds.push_back({.width = 65, .height = 61, .components = 1, .restart = 1, .seed = ++seed});
+  kinds.push_back({.width = 93, .height = 61, .components = 1, .sampling = {2, 2}, .restart = 4, .seed = ++seed});
+  return kinds;
+}
+
+std::size_t find_jpeg_marker(std::span<const std::byte> jpeg, unsigned code) {
+  const std::byte marker[] = {std::byte{0xff}, static_cast<std::byte>(code)};
+  const auto found = std::search(jpeg.begin(), jpeg.end(), std::begin(marker), std::end(marker));
+  return static_cast<std::size_t>(found - jpeg.begin());
+}
+
+std::vector<std::byte> with_segment(std::vector<std::byte> jpeg, unsigned code, std::string_view body) {
+  const std::size_t length = body.size() + 2;
+  std::vector<std::byte> segment = {std::byte{0xff}, static_cast<std::byte>(code), static_cast<std::byte>(length >> 8),
+                                    static_cast<std::byte>(length)};
+  const auto bytes = std::as_bytes(std::span(body));
+  segment.insert(segment.end(), bytes.begin(), bytes.end());
+  jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+  return jpeg;
 }
 
 std::string to_text(const JpegSpec& spec) {

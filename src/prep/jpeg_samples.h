@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace foreload {
@@ -27,6 +29,13 @@ std::vector<std::byte> make_jpeg(const JpegSpec& spec);
 // One of each kind: all usual subsamplings and some unusual ones, gray, CMYK, progressive, arithmetic, restart markers,
 // odd sizes.
 std::vector<JpegSpec> jpeg_kinds();
+// One of each kind that is crop-addressable as it is.
+std::vector<JpegSpec> crop_addressable_kinds();
 std::string to_text(const JpegSpec& spec);
+
+// The file with one more segment behind the start of the image.
+std::vector<std::byte> with_segment(std::vector<std::byte> jpeg, unsigned code, std::string_view body);
+// Where a marker first stands; the size of the file when it does not.
+std::size_t find_jpeg_marker(std::span<const std::byte> jpeg, unsigned code);
 
 }  // namespace foreload

@@ -165,22 +165,30 @@ TEST(JpegTest, LibraryAllocatesNoMoreThanWasSaid) {
     return info.uordblks + info.hblkhd;
   };
   std::vector<JpegSpec> kinds = jpeg_kinds();
+  for (const auto& spec : crop_addressable_kinds()) kinds.push_back(spec);
   kinds.push_back({.width = 3000, .height = 2000, .sampling = {2, 2, 1, 1, 1, 1}, .progressive = true});
   kinds.push_back({.width = 9000, .height = 40, .components = 4});
+  kinds.push_back({.width = 9000, .height = 80, .components = 1, .sampling = {2, 2}, .restart = 1125});
+  kinds.push_back({.width = 9000, .height = 80, .sampling = {2, 2, 1, 1, 1, 1}, .restart = 1});
   const auto decoder = make_jpeg_decoder();
   for (const auto& spec : kinds) {
-    SCOPED_TRACE(to_text(spec));
     const auto jpeg = make_jpeg(spec);
-    ASSERT_TRUE(decoder->open(jpeg, Limits{}));
-    const Box box{0, spec.height - 1, spec.width, 1};
-    const DecodeMemory memory = decoder->memory(box);
-    std::vector<std::uint8_t> scratch(memory.scratch);
-    const std::size_t before = in_use();
-    ASSERT_TRUE(decoder->start(box, scratch));
-    ASSERT_TRUE(decoder->next_row());
-    const std::size_t after = in_use();  // both are 0 under sanitizers
-    decoder->close();
-    EXPECT_LE(after, before + memory.library);
+    for (const std::uint32_t eighths : {8u, 7u, 5u, 4u, 1u}) {
+      SCOPED_TRACE(to_text(spec) + ", eighths " + std::to_string(eighths));
+      const auto size = decoder->open(jpeg, Limits{});
+      ASSERT_TRUE(size);
+      decoder->set_scale(eighths);
+      const auto [width, height] = scaled(*size, eighths);
+      const Box box{0, height - 1, width, 1};
+      const DecodeMemory memory = decoder->memory(box);
+      std::vector<std::uint8_t> scratch(memory.scratch);
+      const std::size_t before = in_use();
+      ASSERT_TRUE(decoder->start(box, scratch));
+      ASSERT_TRUE(decoder->next_row());
+      const std::size_t after = in_use();  // both are 0 under sanitizers
+      decoder->close();
+      EXPECT_LE(after, before + memory.library);
+    }
   }
 }
 

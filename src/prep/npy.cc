@@ -69,7 +69,7 @@ class Reader {
 
 Result<DType> dtype_of(std::string_view descr) {
   constexpr std::pair<std::string_view, DType> kKnown[] = {
-      {"u1", DType::kU8},  {"i2", DType::kI16}, {"u2", DType::kU16}, {"i4", DType::kI32},
+      {"u1", DType::kU8},  {"i2", DType::kI16}, {"u2", DType::kU16}, {"i4", DType::kI32}, {"u4", DType::kU32},
       {"i8", DType::kI64}, {"f2", DType::kF16}, {"f4", DType::kF32}, {"f8", DType::kF64},
   };
   if (descr.size() > 32) return bad("its element type is not a plain number");
@@ -79,7 +79,7 @@ Result<DType> dtype_of(std::string_view descr) {
     if (descr[0] == '<' || descr[0] == '=' || descr[0] == '|') return dtype;
     if (descr[0] == '>') return bad(fmt::format("its elements are big-endian ('{}'); save it as '<{}'", descr, name));
   }
-  return bad(fmt::format("its element type '{}' is none of u8, i16, u16, i32, i64, f16, f32, f64", descr));
+  return bad(fmt::format("its element type '{}' is none of u8, i16, u16, i32, u32, i64, f16, f32, f64", descr));
 }
 
 Status read_shape(Reader& reader, NpyHeader& header) {

@@ -25,18 +25,6 @@ class Array final : public Op {
   ArraySpec spec_;
 };
 
-Result<DType> dtype_param(const Transform& transform) {
-  std::string names;
-  const Param* param = find_param(transform, "dtype");
-  const auto* word = param ? std::get_if<std::string>(param) : nullptr;
-  for (const DType dtype :
-       {DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kI64, DType::kF16, DType::kF32, DType::kF64}) {
-    if (word && *word == dtype_name(dtype)) return dtype;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", dtype_name(dtype));
-  }
-  return param_error(transform, "dtype", fmt::format("one of {}", names));
-}
-
 Result<std::vector<std::uint64_t>> shape_param(const Transform& transform, DType dtype) {
   const Param* param = find_param(transform, "shape");
   std::vector<double> numbers;

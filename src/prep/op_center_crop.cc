@@ -24,9 +24,9 @@ class CenterCrop final : public Op {
     return {};
   }
 
-  Status place(Geometry& geometry, KeyedRandom&) const override {
-    const Dimensions from = geometry.size();
-    return geometry.cut(offset(from.width, size_.width), offset(from.height, size_.height), size_);
+  Status place(Plan& plan, KeyedRandom&) const override {
+    const Dimensions from = plan.size();
+    return plan.geometry().cut(offset(from.width, size_.width), offset(from.height, size_.height), size_);
   }
 
  private:

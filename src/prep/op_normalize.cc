@@ -12,7 +12,7 @@ class Normalize final : public Op {
   explicit Normalize(const MeanStd& mean_std) : mean_std_(mean_std) {}
 
   Status declare(Declaration& declared) const override {
-    FORELOAD_TRY(check_before_normalize(declared, "normalize"));
+    if (declared.normalize) return Error{Code::kInvalid, "transform normalize stands twice; leave one"};
     declared.normalize = mean_std_;
     return {};
   }

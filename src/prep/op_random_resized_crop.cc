@@ -12,12 +12,6 @@ namespace {
 
 constexpr int kAttempts = 10;
 
-// The nearest whole number to sqrt(area · share · factor).
-std::uint64_t side(std::uint64_t area, std::uint64_t share_q32, std::uint64_t factor_q32) {
-  const std::uint64_t root_q32 = isqrt(Uint128{area} * share_q32 * factor_q32);
-  return (root_q32 >> 32) + (root_q32 >> 31 & 1);
-}
-
 // As Python's round(), at least 1.
 std::uint32_t rounded(double x) {
   const double floor = std::floor(x);
@@ -45,10 +39,10 @@ class RandomResizedCrop final : public Op {
     return {};
   }
 
-  Status place(Geometry& geometry, KeyedRandom& random) const override {
-    const Box box = draw_crop(range_, geometry.size(), random);
-    FORELOAD_TRY(geometry.cut(box.x, box.y, {box.width, box.height}));
-    return geometry.resize(size_);
+  Status place(Plan& plan, KeyedRandom& random) const override {
+    const Box box = draw_crop(range_, plan.size(), random);
+    FORELOAD_TRY(plan.geometry().cut(box.x, box.y, {box.width, box.height}));
+    return plan.geometry().resize(size_);
   }
 
  private:
@@ -56,22 +50,20 @@ class RandomResizedCrop final : public Op {
   CropRange range_;
 };
 
-Result<std::vector<double>> ascending(const Transform& transform, const char* name, std::vector<double> fallback,
-                                      Range range) {
-  FORELOAD_ASSIGN(std::vector<double> pair, list_param(transform, name, std::move(fallback), range));
-  if (pair[0] > pair[1]) return param_error(transform, name, "a smaller and a larger number");
-  return pair;
-}
-
 Result<std::unique_ptr<Op>> make(const Transform& transform) {
   FORELOAD_ASSIGN(const SizeParam size, size_param(transform));
-  FORELOAD_ASSIGN(const auto scale, ascending(transform, "scale", {0.08, 1.0}, {1e-6, 16}));
-  FORELOAD_ASSIGN(const auto ratio, ascending(transform, "ratio", {3.0 / 4.0, 4.0 / 3.0}, {1.0 / 256, 256}));
+  FORELOAD_ASSIGN(const auto scale, ascending_param(transform, "scale", {0.08, 1.0}, {1e-6, 16}));
+  FORELOAD_ASSIGN(const auto ratio, ascending_param(transform, "ratio", {3.0 / 4.0, 4.0 / 3.0}, {1.0 / 256, 256}));
   return std::unique_ptr<Op>(
       std::make_unique<RandomResizedCrop>(size.size, CropRange::make(scale[0], scale[1], ratio[0], ratio[1])));
 }
 
 }  // namespace
+
+std::uint64_t nearest_root(std::uint64_t area, std::uint64_t share_q32, std::uint64_t factor_q32) {
+  const std::uint64_t root_q32 = isqrt(Uint128{area} * share_q32 * factor_q32);
+  return (root_q32 >> 32) + (root_q32 >> 31 & 1);
+}
 
 CropRange CropRange::make(double scale_lo, double scale_hi, double ratio_lo, double ratio_hi) {
   return {static_cast<std::int64_t>(to_q32(scale_lo)),
@@ -87,8 +79,8 @@ Box draw_crop(const CropRange& range, Dimensions picture, KeyedRandom& random) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto share = static_cast<std::uint64_t>(between_q32(range.scale_lo, range.scale_hi, random.unit32()));
     const std::int64_t log_ratio = between_q32(range.log_ratio_lo, range.log_ratio_hi, random.unit32());
-    const std::uint64_t width = side(area, share, exp2_q32(log_ratio));
-    const std::uint64_t height = side(area, share, exp2_q32(-log_ratio));
+    const std::uint64_t width = nearest_root(area, share, exp2_q32(log_ratio));
+    const std::uint64_t height = nearest_root(area, share, exp2_q32(-log_ratio));
     if (width == 0 || width > picture.width || height == 0 || height > picture.height) continue;
     const std::uint64_t y = random.below(picture.height - height + 1);
     const std::uint64_t x = random.below(picture.width - width + 1);

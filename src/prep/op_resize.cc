@@ -16,7 +16,7 @@ class ResizeToSize final : public Op {
     return {};
   }
 
-  Status place(Geometry& geometry, KeyedRandom&) const override { return geometry.resize(size_); }
+  Status place(Plan& plan, KeyedRandom&) const override { return plan.geometry().resize(size_); }
 
  private:
   Dimensions size_;
@@ -44,9 +44,9 @@ class ResizeShorterSide final : public Op {
     return {};
   }
 
-  Status place(Geometry& geometry, KeyedRandom&) const override {
-    FORELOAD_ASSIGN(const Dimensions to, shorter_side(geometry.size(), side_));
-    return geometry.resize(to);
+  Status place(Plan& plan, KeyedRandom&) const override {
+    FORELOAD_ASSIGN(const Dimensions to, shorter_side(plan.size(), side_));
+    return plan.geometry().resize(to);
   }
 
  private:

@@ -42,7 +42,29 @@ Status check_names(const OpEntry& entry, const Transform& transform) {
 
 std::span<const OpEntry> op_entries() {
   static const std::vector<OpEntry> entries{
-      random_resized_crop_op(), resize_op(), center_crop_op(), random_flip_op(), normalize_op(), array_op(),
+      random_resized_crop_op(),
+      resize_op(),
+      center_crop_op(),
+      random_crop_op(),
+      pad_op(),
+      random_flip_op(),
+      random_vertical_flip_op(),
+      random_rotation_op(),
+      random_affine_op(),
+      color_jitter_op(),
+      grayscale_op(),
+      random_grayscale_op(),
+      gaussian_blur_op(),
+      trivial_augment_wide_op(),
+      rand_augment_op(),
+      normalize_op(),
+      random_erasing_op(),
+      array_op(),
+      random_window_op(),
+      center_window_op(),
+      ragged_op(),
+      mixup_op(),
+      cutmix_op(),
   };
   return entries;
 }
@@ -60,7 +82,7 @@ Result<std::unique_ptr<Op>> make_op(const Transform& transform) {
   return entry->make(transform);
 }
 
-Status Op::place(Geometry&, KeyedRandom&) const {
+Status Op::place(Plan&, KeyedRandom&) const {
   return {};
 }
 
@@ -68,7 +90,15 @@ Status check_before_normalize(const Declaration& declared, const char* op) {
   if (declared.normalize) {
     return Error{Code::kInvalid, fmt::format("transform {} stands after normalize; put normalize last", op)};
   }
-  return {};
+  return check_before_erasing(declared, op);
+}
+
+Status check_before_erasing(const Declaration& declared, const char* op) {
+  if (declared.erased_with.empty()) return {};
+  return Error{Code::kInvalid,
+               fmt::format("transform {} stands after random_erasing, which erases what is finished; only "
+                           "normalize may follow it",
+                           op)};
 }
 
 }  // namespace foreload

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "prep/resize_kernels.h"
 
 namespace foreload {
 
@@ -15,32 +16,23 @@ constexpr std::size_t kChannels = 3;
 template <typename T>
 using Tables = std::array<std::array<T, 256>, kChannels>;
 
-struct Pixels {
-  const std::uint8_t* first;
-  std::ptrdiff_t step;  // bytes from one pixel to the next: negative when mirrored
-  std::size_t count;
-};
-
+// Lets the best kernels write every value of every channel and compares with the tables.
 template <typename T>
-void write_planes(const Tables<T>& tables, const Pixels& pixels, T* red, std::size_t plane) {
-  T* green = red + plane;
-  T* blue = green + plane;
-  const std::uint8_t* pixel = pixels.first;
-  for (std::size_t i = 0; i < pixels.count; ++i, pixel += pixels.step) {
-    red[i] = tables[0][pixel[0]];
-    green[i] = tables[1][pixel[1]];
-    blue[i] = tables[2][pixel[2]];
-  }
+const PixelKernels& proven_kernels(const OutputTables& tables, const Tables<T>& expected) {
+  std::array<std::uint8_t, 256 * kPixelBytes> pixels;
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i / kPixelBytes);
+  OutputTables planar = tables;
+  planar.layout = Layout::kNchw;
+  Tables<T> written;
+  const PixelKernels& best = pixel_kernels();
+  best.write({pixels.data(), 256, false}, {planar, reinterpret_cast<std::byte*>(&written), 256});
+  return std::memcmp(&written, &expected, sizeof written) == 0 ? best : plain_kernels();
 }
 
-template <typename T>
-void write_pixels(const Tables<T>& tables, const Pixels& pixels, T* out) {
-  const std::uint8_t* pixel = pixels.first;
-  for (std::size_t i = 0; i < pixels.count; ++i, pixel += pixels.step, out += kChannels) {
-    out[0] = tables[0][pixel[0]];
-    out[1] = tables[1][pixel[1]];
-    out[2] = tables[2][pixel[2]];
-  }
+const PixelKernels& proven_kernels(const OutputTables& tables) {
+  if (tables.dtype == DType::kF32) return proven_kernels(tables, tables.f32);
+  if (tables.dtype == DType::kF16) return proven_kernels(tables, tables.f16);
+  return proven_kernels(tables, tables.u8);
 }
 
 }  // namespace
@@ -65,21 +57,29 @@ std::uint16_t to_half(float x) {
   return static_cast<std::uint16_t>(sign | (whole + (up ? 1 : 0)));
 }
 
+Reciprocal Reciprocal::of(float d) {
+  const double exact = 1.0 / static_cast<double>(d);
+  const auto high = static_cast<float>(exact);
+  return {high, static_cast<float>(exact - static_cast<double>(high))};
+}
+
 OutputTables OutputTables::make(DType dtype, Layout layout, const std::optional<MeanStd>& normalize) {
   FORELOAD_CHECK(dtype == DType::kU8 || dtype == DType::kF16 || dtype == DType::kF32, "the chain checked the dtype");
-  OutputTables tables{dtype, layout, {}, {}, {}};
+  OutputTables tables{.dtype = dtype, .layout = layout, .by_255 = Reciprocal::of(255.0f)};
   for (std::size_t channel = 0; channel < kChannels; ++channel) {
+    const float mean = normalize ? static_cast<float>(normalize->mean[channel]) : 0.0f;
+    const float std = normalize ? static_cast<float>(normalize->std[channel]) : 1.0f;
+    tables.mean[channel] = mean;
+    tables.std[channel] = std;
+    tables.by_std[channel] = Reciprocal::of(std);
     for (std::size_t value = 0; value < 256; ++value) {
-      float element = static_cast<float>(value) / 255.0f;
-      if (normalize) {
-        element = element - static_cast<float>(normalize->mean[channel]);
-        element = element / static_cast<float>(normalize->std[channel]);
-      }
+      const float element = (static_cast<float>(value) / 255.0f - mean) / std;
       tables.f32[channel][value] = element;
       tables.f16[channel][value] = to_half(element);
       tables.u8[channel][value] = static_cast<std::uint8_t>(value);
     }
   }
+  tables.kernels = &proven_kernels(tables);
   return tables;
 }
 
@@ -101,24 +101,14 @@ void TensorWriter::prepare(const OutputTables& tables, const View& view, std::sp
   if (tables.dtype == DType::kU8) fill_black(tables.u8);
 }
 
-void TensorWriter::push(const std::uint8_t* row) {
-  if (tables_->dtype == DType::kF32) write(tables_->f32, row);
-  if (tables_->dtype == DType::kF16) write(tables_->f16, row);
-  if (tables_->dtype == DType::kU8) write(tables_->u8, row);
-  ++row_;
+TensorRow TensorWriter::next_row() {
+  const std::size_t first = row_++ * width_ + left_;
+  const std::size_t element = tables_->layout == Layout::kNchw ? first : first * kChannels;
+  return {*tables_, out_ + element * dtype_size(tables_->dtype), width_ * height_};
 }
 
-template <typename T>
-void TensorWriter::write(const Tables<T>& tables, const std::uint8_t* row) {
-  constexpr auto kStep = static_cast<std::ptrdiff_t>(kPixelBytes);
-  const Pixels pixels{mirrored_ ? row + (count_ - 1) * kPixelBytes : row, mirrored_ ? -kStep : kStep, count_};
-  T* out = reinterpret_cast<T*>(out_);
-  const std::size_t first = row_ * width_ + left_;
-  if (tables_->layout == Layout::kNchw) {
-    write_planes(tables, pixels, out + first, width_ * height_);
-  } else {
-    write_pixels(tables, pixels, out + first * kChannels);
-  }
+void TensorWriter::push(const std::uint8_t* row) {
+  tables_->kernels->write({row, count_, mirrored_}, next_row());
 }
 
 template <typename T>

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "prep/resize_kernels.h"
 
 namespace foreload {
 namespace {
@@ -15,14 +14,16 @@ using Bytes8 = std::vector<std::uint8_t>;
 class Collect final : public RowSink {
  public:
   explicit Collect(std::size_t width) : width_(width) {}
-  void push(const std::uint8_t* row) override { bytes.insert(bytes.end(), row, row + width_ * kPixelBytes); }
+  void push(const std::uint8_t* row) override {
+    for (std::size_t x = 0; x < width_; ++x, row += kPixelBytes) bytes.insert(bytes.end(), row, row + 3);
+  }
   Bytes8 bytes;
 
  private:
   std::size_t width_;
 };
 
-// Resizes a picture of four-byte pixels and returns a window of the result.
+// Resizes a picture of four-byte pixels and returns a window of the result, as R, G, B.
 Bytes8 resized(const Bytes8& picture, Dimensions from, Dimensions to, const Box& window) {
   Geometry geometry;
   geometry.begin(from);
@@ -45,10 +46,10 @@ Bytes8 resized(const Bytes8& picture, Dimensions from, Dimensions to, const Box&
   return collect.bytes;
 }
 
-Bytes8 gray_picture(const Bytes8& values) {
-  Bytes8 picture;
-  for (const auto value : values) picture.insert(picture.end(), 4, value);
-  return picture;
+Bytes8 repeated(const Bytes8& values, std::size_t times) {
+  Bytes8 bytes;
+  for (const auto value : values) bytes.insert(bytes.end(), times, value);
+  return bytes;
 }
 
 Bytes8 noise(std::size_t count, std::uint64_t seed) {
@@ -60,10 +61,10 @@ Bytes8 noise(std::size_t count, std::uint64_t seed) {
 
 // What Pillow 9.4 gives; tests/pixels.py compares much more.
 TEST(ResizeTest, EqualsPillow) {
-  const Bytes8 row = gray_picture({10, 200, 30, 250, 90});
-  EXPECT_EQ(resized(row, {5, 1}, {3, 1}, {0, 0, 3, 1}), gray_picture({91, 117, 159}));
-  EXPECT_EQ(resized(row, {5, 1}, {8, 1}, {0, 0, 8, 1}), gray_picture({10, 93, 189, 83, 99, 236, 160, 90}));
-  EXPECT_EQ(resized(row, {1, 5}, {1, 2}, {0, 0, 1, 2}), gray_picture({103, 147}));
+  const Bytes8 row = repeated({10, 200, 30, 250, 90}, kPixelBytes);
+  EXPECT_EQ(resized(row, {5, 1}, {3, 1}, {0, 0, 3, 1}), repeated({91, 117, 159}, 3));
+  EXPECT_EQ(resized(row, {5, 1}, {8, 1}, {0, 0, 8, 1}), repeated({10, 93, 189, 83, 99, 236, 160, 90}, 3));
+  EXPECT_EQ(resized(row, {1, 5}, {1, 2}, {0, 0, 1, 2}), repeated({103, 147}, 3));
 }
 
 // FNV-1a over the RGB bytes of a resized pattern.
@@ -78,9 +79,7 @@ std::uint64_t pattern_hash(Dimensions from, Dimensions to) {
   }
   const Bytes8 result = resized(picture, from, to, {0, 0, to.width, to.height});
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < result.size(); ++i) {
-    if (i % 4 != 3) hash = (hash ^ result[i]) * 0x100000001b3;
-  }
+  for (const std::uint8_t byte : result) hash = (hash ^ byte) * 0x100000001b3;
   return hash;
 }
 
@@ -96,7 +95,7 @@ TEST(ResizeTest, OneColourStaysThatColour) {
     const Bytes8 picture(std::size_t{37} * 41 * 4, value);
     for (const std::uint32_t side : {1u, 2u, 17u, 36u, 40u, 300u}) {
       const Bytes8 small = resized(picture, {37, 41}, {side, side}, {0, 0, side, side});
-      EXPECT_EQ(small, Bytes8(std::size_t{side} * side * 4, value)) << side;
+      EXPECT_EQ(small, Bytes8(std::size_t{side} * side * 3, value)) << side;
     }
   }
 }
@@ -114,46 +113,29 @@ TEST(ResizeTest, WindowEqualsThePartOfTheWhole) {
     const Bytes8 whole = resized(picture, from, to, {0, 0, to.width, to.height});
     const Bytes8 part = resized(picture, from, to, window);
     for (std::uint32_t y = 0; y < window.height; ++y) {
-      const auto* expected = whole.data() + (std::size_t{window.y + y} * to.width + window.x) * 4;
-      const auto* got = part.data() + std::size_t{y} * window.width * 4;
-      ASSERT_TRUE(std::equal(got, got + std::size_t{window.width} * 4, expected)) << "picture " << i << ", row " << y;
+      const auto* expected = whole.data() + (std::size_t{window.y + y} * to.width + window.x) * 3;
+      const auto* got = part.data() + std::size_t{y} * window.width * 3;
+      ASSERT_TRUE(std::equal(got, got + std::size_t{window.width} * 3, expected)) << "picture " << i << ", row " << y;
     }
   }
 }
 
-TEST(ResizeTest, BestKernelsEqualThePlainOnes) {
-  KeyedRandom random(12, 0, 0, 0);
-  const ResizeKernels& best = best_resize_kernels();
-  RecordProperty("kernels", best.name);
-  for (int i = 0; i < 300; ++i) {
-    const auto from = static_cast<std::uint32_t>(1 + random.below(2000));
-    const auto to = static_cast<std::uint32_t>(1 + random.below(400));
-    if (from == to) continue;
-    const AxisWindow axis{from, to, {0, from}, {0, to}};
+// What the stages take must be what they say, each for itself: a runner adds it up.
+TEST(ResizeTest, StagesShareOneScratch) {
+  for (std::uint32_t side = 1; side < 40; ++side) {
+    Geometry geometry;
+    geometry.begin({side, side});
+    ASSERT_TRUE(geometry.resize({side + 3, side + 1}));
+    ASSERT_TRUE(geometry.resize({side, side + 7}));
+    geometry.settle();
+    Bytes bytes = 0;
+    for (const ResizeStep& step : geometry.steps()) bytes += ResizeStage::bytes(step);
     Scratch scratch;
-    ASSERT_TRUE(scratch.reset(RowWeights::bytes(axis) + ColumnWeights::bytes(axis)));
-    const RowWeights row_weights = RowWeights::make(axis, scratch);
-    const Bytes8 row = noise(row_bytes(from), static_cast<unsigned>(i));
-    Bytes8 plain(row_bytes(to) + kRowSlack), fast(row_bytes(to) + kRowSlack);
-    plain_resize_kernels().row({row.data(), plain.data(), row_weights});
-    best.row({row.data(), fast.data(), row_weights});
-    ASSERT_EQ(plain, fast) << from << " to " << to;
-
-    const ColumnWeights column_weights = ColumnWeights::make(axis, scratch);
-    const Bytes8 ring = noise(std::size_t{128} * column_weights.stride, static_cast<unsigned>(i));
-    const auto rows = static_cast<std::uint32_t>(column_weights.stride);
-    for (std::uint32_t place = 0; place < to; place += 7) {
-      const Taps taps = column_weights.taps[place];
-      ColumnResize job{ring.data(), 128,          rows, taps.first % rows, column_weights.weights.data() + place * rows,
-                       taps.count,  plain.data(), 128};
-      plain.resize(128);
-      fast.resize(128);
-      job.out = plain.data();
-      plain_resize_kernels().column(job);
-      job.out = fast.data();
-      best.column(job);
-      ASSERT_EQ(plain, fast) << from << " to " << to << " at " << place;
-    }
+    ASSERT_TRUE(scratch.reset(bytes));
+    Collect collect(side);
+    ResizeStage stages[2];
+    for (std::size_t i = 0; i < 2; ++i) stages[i].prepare(geometry.steps()[i], scratch, collect);
+    EXPECT_EQ(bytes % Scratch::kAlignment, 0u);
   }
 }
 

@@ -19,10 +19,14 @@ constexpr std::size_t row_bytes(std::uint64_t pixels) {
   return (pixels * kPixelBytes + kRowSlack + 63) / 64 * 64;
 }
 
+class TensorWriter;
+
 class RowSink {
  public:
   virtual ~RowSink() = default;
   virtual void push(const std::uint8_t* row) = 0;
+  // The end of the chain, if this is it: a stage may then write to the tensor itself instead of pushing rows.
+  virtual TensorWriter* tensor() { return nullptr; }
 };
 
 // Turns rows of a parent picture into rows of a view of it that is mirrored or has black borders.

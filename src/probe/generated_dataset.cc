@@ -10,23 +10,21 @@
 #include <sys/file.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "base/write_file.h"
 #include "probe/synthetic.h"
+#include "source/tar_writer.h"
 
 namespace foreload {
 
@@ -35,7 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = ".foreload-generated.json";
-constexpr std::size_t kTarBlock = 512;
 // What the digits of the names hold, so that names sort as numbers do.
 constexpr std::uint64_t kMaxImages = 100'000'000;
 constexpr std::uint64_t kMaxClasses = 100'000;
@@ -75,28 +72,12 @@ std::string marker_text(const GenerateOptions& options) {
       kSyntheticVersion, options.images, options.seed, options.classes, options.shard_images);
 }
 
-// One member of a tar (ustar), padded to whole blocks.
 void append_member(std::vector<std::byte>& tar, const std::string& name, std::span<const std::byte> content) {
-  std::array<char, kTarBlock> header{};
-  FORELOAD_CHECK(name.size() < 100, "our names are short");
-  const auto put = [&](std::size_t at, std::string_view text) { std::memcpy(&header[at], text.data(), text.size()); };
-  put(0, name);
-  put(100, "0000644");
-  put(108, "0000000");
-  put(116, "0000000");
-  put(124, fmt::format("{:011o}", content.size()));
-  put(136, "00000000000");  // no time: the same options give the same bytes
-  put(148, "        ");
-  put(156, "0");
-  put(257, std::string_view("ustar\00000", 8));
-  unsigned sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  put(148, fmt::format("{:06o}", sum));
-  header[154] = '\0';
-  const auto block = std::as_bytes(std::span(header));
-  tar.insert(tar.end(), block.begin(), block.end());
+  const std::string header = tar_file_header(name, content.size());
+  const auto blocks = bytes_of(header);
+  tar.insert(tar.end(), blocks.begin(), blocks.end());
   tar.insert(tar.end(), content.begin(), content.end());
-  tar.resize((tar.size() + kTarBlock - 1) / kTarBlock * kTarBlock);
+  tar.resize(tar_padded(tar.size()));
 }
 
 class Generator {
@@ -188,7 +169,7 @@ Result<std::vector<std::byte>> Generator::content_of(std::uint64_t unit) {
     append_member(tar, stem + ".cls", bytes_of(fmt::format("{}", class_of(options_, image))));
     append_member(tar, stem + ".jpg", synthetic_jpeg(options_.seed, image));
   }
-  tar.resize(tar.size() + 2 * kTarBlock);
+  tar.resize(tar.size() + kTarEndBytes);
   return tar;
 }
 

@@ -52,6 +52,7 @@ class Compressor {
 
 J_COLOR_SPACE input_space(JpegColour colour) {
   if (colour == JpegColour::kGray) return JCS_GRAYSCALE;
+  if (colour == JpegColour::kRgb) return JCS_RGB;
   return colour == JpegColour::kYcc ? JCS_YCbCr : JCS_CMYK;
 }
 
@@ -62,7 +63,7 @@ void Compressor::configure(unsigned width, unsigned height, const JpegStyle& sty
   info_.in_color_space = input_space(style.colour);
   jpeg_set_defaults(&info_);
   if (style.colour == JpegColour::kYcck) jpeg_set_colorspace(&info_, JCS_YCCK);
-  if (style.colour == JpegColour::kYcc) {
+  if (style.colour == JpegColour::kYcc || style.colour == JpegColour::kRgb) {
     info_.comp_info[0].h_samp_factor = static_cast<int>(style.h_sampling);
     info_.comp_info[0].v_samp_factor = static_cast<int>(style.v_sampling);
   }
@@ -86,7 +87,7 @@ void Compressor::write(std::span<const std::uint8_t* const> rows) {
 
 unsigned channels(JpegColour colour) {
   if (colour == JpegColour::kGray) return 1;
-  return colour == JpegColour::kYcc ? 3 : 4;
+  return colour == JpegColour::kYcc || colour == JpegColour::kRgb ? 3 : 4;
 }
 
 std::vector<std::byte> encode_jpeg(std::span<const std::uint8_t* const> rows, unsigned width, const JpegStyle& style) {

@@ -12,6 +12,7 @@ namespace foreload {
 enum class JpegColour {
   kGray,  // rows hold Y
   kYcc,   // rows hold Y Cb Cr
+  kRgb,   // rows hold R G B, stored as Y Cb Cr
   kCmyk,  // rows hold C M Y K, inverted as Adobe writes them
   kYcck,  // the same rows, stored as YCCK
 };

@@ -195,7 +195,7 @@ TEST(FolderTest, AnEmptyFolderIsAnErrorThatSaysWhatWasLookedFor) {
   EXPECT_EQ(opening.result.error().code, Code::kNotFound);
   const std::string& message = opening.result.error().message;
   EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
-  EXPECT_NE(message.find(".jpg .jpeg .png .npy .bin .raw"), std::string::npos) << message;
+  EXPECT_NE(message.find(".jpg .jpeg .png .webp .npy .bin .raw"), std::string::npos) << message;
   EXPECT_NE(message.find("2 files with other extensions were ignored"), std::string::npos) << message;
   EXPECT_TRUE(index_files(folder.path()).empty());
 }

@@ -117,6 +117,7 @@ void give_back_memory() {
 // Maps what was written, so that the pages are shared with other processes.
 CachedIndex keep(const Dataset& dataset, Index built, std::span<const std::byte> content, const std::string& uri,
                  const SourceOptions& options) {
+  if (!options.keep_index) return {std::move(built), ""};
   std::string reason = "no folder for it is known";
   for (const Candidate& candidate : candidates(dataset.place(), options)) {
     Status status = candidate.may_create_folder ? create_folders(candidate.folder) : Status();

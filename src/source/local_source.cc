@@ -17,8 +17,8 @@ namespace {
 
 class IndexedSource final : public LocalSource {
  public:
-  IndexedSource(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex cached)
-      : uri_(std::move(uri)), dataset_(std::move(dataset)), cached_(std::move(cached)) {}
+  IndexedSource(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex cached, std::optional<RecordRows> rows)
+      : uri_(std::move(uri)), dataset_(std::move(dataset)), cached_(std::move(cached)), rows_(std::move(rows)) {}
 
   std::uint64_t size() const override { return index().size(); }
   Bytes length(SampleId id) const override { return index().length(id); }
@@ -26,6 +26,9 @@ class IndexedSource final : public LocalSource {
   std::string key(SampleId id) const override { return index().key(id); }
   Extent locate(SampleId id) const override;
   std::optional<Dimensions> dimensions(SampleId id) const override { return index().dimensions(id); }
+  std::span<const std::uint32_t> rows(SampleId id) const override {
+    return rows_ ? rows_->view().rows(id) : std::span<const std::uint32_t>();
+  }
   const std::string& uri() const override { return uri_; }
   std::vector<std::string> classes() const override { return index().classes(); }
   Bytes total_bytes() const override { return index().total_bytes(); }
@@ -40,6 +43,7 @@ class IndexedSource final : public LocalSource {
   const std::string uri_;
   const std::unique_ptr<Dataset> dataset_;
   const CachedIndex cached_;
+  const std::optional<RecordRows> rows_;
 };
 
 Extent IndexedSource::locate(SampleId id) const {
@@ -90,6 +94,7 @@ class ConcatenatedSource final : public LocalSource {
   std::string key(SampleId id) const override { return part_of(id).key(local(id)); }
   Extent locate(SampleId id) const override;
   std::optional<Dimensions> dimensions(SampleId id) const override { return part_of(id).dimensions(local(id)); }
+  std::span<const std::uint32_t> rows(SampleId id) const override { return part_of(id).rows(local(id)); }
   const std::string& uri() const override { return uri_; }
   std::vector<std::string> classes() const override;
   Bytes total_bytes() const override { return total_bytes_; }
@@ -167,6 +172,7 @@ class SelectedSource final : public LocalSource {
   std::string key(SampleId id) const override { return whole_->key(ids_[id]); }
   Extent locate(SampleId id) const override { return whole_->locate(ids_[id]); }
   std::optional<Dimensions> dimensions(SampleId id) const override { return whole_->dimensions(ids_[id]); }
+  std::span<const std::uint32_t> rows(SampleId id) const override { return whole_->rows(ids_[id]); }
   const std::string& uri() const override { return whole_->uri(); }
   std::vector<std::string> classes() const override { return whole_->classes(); }
   Bytes total_bytes() const override { return total_bytes_; }
@@ -201,8 +207,9 @@ struct KeyUse {
 
 }  // namespace
 
-std::unique_ptr<LocalSource> make_indexed_source(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex index) {
-  return std::make_unique<IndexedSource>(std::move(uri), std::move(dataset), std::move(index));
+std::unique_ptr<LocalSource> make_indexed_source(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex index,
+                                                 std::optional<RecordRows> rows) {
+  return std::make_unique<IndexedSource>(std::move(uri), std::move(dataset), std::move(index), std::move(rows));
 }
 
 std::unique_ptr<LocalSource> concatenate(std::vector<std::unique_ptr<LocalSource>> parts) {

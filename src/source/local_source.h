@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "foreload/source.h"
 #include "source/dataset.h"
 #include "source/index_cache.h"
+#include "source/record_rows.h"
 
 namespace foreload {
 
@@ -21,7 +23,9 @@ class LocalSource : public Source {
 // Writes the dimensions of all samples into the index file, for the next open. {0, 0}: not known.
 Status store_dimensions(const Source& source, std::span<const Dimensions> dimensions);
 
-std::unique_ptr<LocalSource> make_indexed_source(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex index);
+// REQUIRES: `rows`, if any, are of the same dataset.
+std::unique_ptr<LocalSource> make_indexed_source(std::string uri, std::unique_ptr<Dataset> dataset, CachedIndex index,
+                                                 std::optional<RecordRows> rows = {});
 // REQUIRES: at least one part.
 std::unique_ptr<LocalSource> concatenate(std::vector<std::unique_ptr<LocalSource>> parts);
 // kNotFound names the first id or key that is not there; kInvalid a key that is there more than once.

@@ -11,7 +11,9 @@
 #include "source/dataset.h"
 #include "source/index_cache.h"
 #include "source/local_source.h"
+#include "source/records.h"
 #include "source/tar_list.h"
+#include "source/token_source.h"
 #include "source/warnings.h"
 
 namespace foreload {
@@ -23,9 +25,10 @@ struct Kind {
   std::string_view name;  // also the prefix that insists on it: "tar:shards"
   Result<std::unique_ptr<Dataset>> (*open)(const std::string& path, const SourceOptions& options);
 };
-constexpr std::array<Kind, 2> kKinds{{
+constexpr std::array<Kind, 3> kKinds{{
     {"folder", open_folder},
     {"tar", open_tars},
+    {"records", open_records},
 }};
 constexpr std::array<std::string_view, 3> kObjectStores{"http", "https", "s3"};
 
@@ -61,8 +64,8 @@ Error refused_scheme(const std::string& uri, std::string_view scheme) {
                                         "folder",
                                         printable(uri))};
   }
-  return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path, optionally with folder: or tar: "
-                                      "before it (a path with a colon: ./{})",
+  return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path, optionally with folder:, tar: or "
+                                      "records: before it (a path with a colon: ./{})",
                                       printable(uri), printable(scheme), printable(uri))};
 }
 
@@ -72,7 +75,9 @@ Result<Choice> choose_by_file(const std::string& path) {
     if (errno == ENOENT && has_list_syntax(path)) return Choice{kind_named("tar"), path};
     return errno_error("cannot open the dataset " + printable(path), errno);
   }
-  if (S_ISDIR(status.st_mode)) return Choice{kind_named("folder"), path};
+  if (S_ISDIR(status.st_mode)) {
+    return Choice{kind_named(records_state(path) == RecordsState::kNone ? "folder" : "records"), path};
+  }
   if (!S_ISREG(status.st_mode)) {
     return Error{Code::kInvalid, fmt::format("the dataset {} is neither a folder nor a file", printable(path))};
   }
@@ -99,11 +104,24 @@ Result<Choice> choose_kind(const std::string& uri) {
   return Choice{kind, path};
 }
 
+// They only save time, so the dataset is used without them, too.
+std::optional<RecordRows> open_rows(const std::string& folder, const CachedIndex& index, const SourceOptions& options) {
+  auto rows = RecordRows::open(fmt::format("{}/{}", folder, kRecordsRows), index.index.view().fingerprint());
+  if (rows.ok() && rows->view().size() == index.index.view().size()) return std::move(*rows);
+  if (options.warn) {
+    options.warn(fmt::format("{} is read without its row offsets: {}", printable(folder),
+                             rows.ok() ? "they are of another number of samples" : rows.error().message));
+  }
+  return std::nullopt;
+}
+
 Result<std::unique_ptr<LocalSource>> open_one(const std::string& uri, const SourceOptions& options) {
   FORELOAD_ASSIGN(const Choice choice, choose_kind(uri));
   FORELOAD_ASSIGN(std::unique_ptr<Dataset> dataset, choice.kind->open(choice.path, options));
   FORELOAD_ASSIGN(CachedIndex index, open_index(*dataset, uri, options));
-  return make_indexed_source(uri, std::move(dataset), std::move(index));
+  std::optional<RecordRows> rows =
+      choice.kind == kind_named("records") ? open_rows(choice.path, index, options) : std::nullopt;
+  return make_indexed_source(uri, std::move(dataset), std::move(index), std::move(rows));
 }
 
 void warn_of_other_classes(const std::vector<std::unique_ptr<LocalSource>>& parts, const SourceOptions& options) {
@@ -130,6 +148,11 @@ Result<std::unique_ptr<LocalSource>> select(std::unique_ptr<LocalSource> whole, 
 
 Result<std::unique_ptr<Source>> open_source(const SourceOptions& options) {
   if (options.datasets.empty()) return Error{Code::kInvalid, "no dataset is named"};
+  if (options.tokens) {
+    FORELOAD_ASSIGN(std::unique_ptr<LocalSource> tokens, open_tokens(options));
+    FORELOAD_ASSIGN(std::unique_ptr<LocalSource> chosen, select(std::move(tokens), options));
+    return std::unique_ptr<Source>(std::move(chosen));
+  }
   std::vector<std::unique_ptr<LocalSource>> parts;
   for (const std::string& uri : options.datasets) {
     FORELOAD_ASSIGN(std::unique_ptr<LocalSource> part, open_one(uri, options));

@@ -7,7 +7,7 @@ namespace foreload {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kExtensions{"jpg", "jpeg", "png", "npy", "bin", "raw"};
+constexpr std::array<std::string_view, 7> kExtensions{"jpg", "jpeg", "png", "webp", "npy", "bin", "raw"};
 
 // Not std::tolower: it depends on the locale.
 char lower(char c) {

@@ -6,7 +6,7 @@
 
 namespace foreload {
 
-// The extensions that count, in upper or lower case: jpg jpeg png npy bin raw.
+// The extensions that count, in upper or lower case: jpg jpeg png webp npy bin raw.
 bool is_payload_extension(std::string_view extension);
 // Judges by what follows the last dot. Hidden files are never samples.
 bool is_payload_name(std::string_view name);

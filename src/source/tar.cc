@@ -16,6 +16,7 @@
 #include "source/directory.h"
 #include "source/index_builder.h"
 #include "source/payload.h"
+#include "source/records.h"
 #include "source/tar_list.h"
 #include "source/tar_samples.h"
 #include "source/tar_shard.h"
@@ -45,8 +46,12 @@ bool is_gzip(int fd) {
 
 class TarDataset final : public Dataset {
  public:
-  TarDataset(Place place, std::vector<std::string> shards, std::string label_field)
-      : place_(std::move(place)), shards_(std::move(shards)), label_field_(std::move(label_field)) {}
+  // `classes`: names of the labels, where the members do not tell.
+  TarDataset(Place place, std::vector<std::string> shards, std::string label_field, std::vector<std::string> classes)
+      : place_(std::move(place)),
+        shards_(std::move(shards)),
+        label_field_(std::move(label_field)),
+        classes_(std::move(classes)) {}
 
   const Place& place() const override { return place_; }
   Result<std::vector<std::byte>> scan(ScanContext& context) const override;
@@ -68,6 +73,7 @@ class TarDataset final : public Dataset {
   const Place place_;
   const std::vector<std::string> shards_;
   const std::string label_field_;
+  const std::vector<std::string> classes_;
 };
 
 Result<Descriptor> TarDataset::open_shard(std::size_t shard) const {
@@ -106,7 +112,7 @@ std::vector<std::byte> TarDataset::build(const std::vector<ShardContent>& conten
                                          const std::vector<ScannedShard>& scanned, const TarSamples& chosen,
                                          IndexBuilder builder, const Warnings& warnings) const {
   for (std::size_t i = 0; i < shards_.size(); ++i) builder.add_shard(shards_[i], scanned[i].stamp);
-  for (const std::string& name : chosen.classes) builder.add_class(name);
+  for (const std::string& name : chosen.classes.empty() ? classes_ : chosen.classes) builder.add_class(name);
   std::unordered_map<std::string, std::uint64_t> directories;
   for (const TarSample& sample : chosen.samples) {
     const std::string_view key = chosen.key(contents, sample);
@@ -168,8 +174,23 @@ Result<std::unique_ptr<Dataset>> open_tars(const std::string& list, const Source
   if (!first_folder.empty()) place.index_folder.append("/").append(first_folder);
   place.identity = fmt::format("tar {} {}", options.label_field, found.pattern);
   place.folder = std::move(found.folder);
+  return std::unique_ptr<Dataset>(std::make_unique<TarDataset>(std::move(place), std::move(found.shards),
+                                                               options.label_field, std::vector<std::string>()));
+}
+
+Result<std::unique_ptr<Dataset>> open_record_shards(const std::string& folder, const RecordShards& shards) {
+  const std::string label_field = SourceOptions().label_field;
+  Place place;
+  FORELOAD_ASSIGN(place.root, open_directory(folder));
+  place.folder = folder;
+  while (place.folder.size() > 1 && place.folder.back() == '/') place.folder.pop_back();
+  place.index_folder = place.folder;
+  // The same as of "FOLDER/shard-*.tar", so that both share one index.
+  place.identity = fmt::format("tar {} shard-*.tar", label_field);
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < shards.count; ++i) names.push_back(record_shard_name(i));
   return std::unique_ptr<Dataset>(
-      std::make_unique<TarDataset>(std::move(place), std::move(found.shards), options.label_field));
+      std::make_unique<TarDataset>(std::move(place), std::move(names), label_field, shards.classes));
 }
 
 }  // namespace foreload

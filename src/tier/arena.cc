@@ -12,7 +12,14 @@
 namespace foreload {
 namespace {
 
-enum Phase : std::uint8_t { kAbsent = 0, kFlying = 1, kResidentHome = 2, kResidentTransit = 3, kResidentUrgent = 4 };
+enum Phase : std::uint8_t {
+  kAbsent = 0,
+  kFlying = 1,
+  kChanging = 2,
+  kResidentHome = 3,  // from here on: can be leased
+  kResidentTransit = 4,
+  kResidentUrgent = 5,
+};
 
 constexpr Bytes kPage = 4096;
 
@@ -91,8 +98,20 @@ Lease Arena::share(const Lease& lease) {
   return std::move(*another);
 }
 
+std::uint8_t Arena::phase(SampleId id) const {
+  return ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire)).phase;
+}
+
 bool Arena::is_flying(SampleId id) const {
-  return ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire)).phase == kFlying;
+  return phase(id) == kFlying;
+}
+
+bool Arena::is_absent(SampleId id) const {
+  return phase(id) == kAbsent;
+}
+
+bool Arena::is_home(SampleId id) const {
+  return phase(id) == kResidentHome;
 }
 
 bool Arena::is_urgent(SampleId id) const {
@@ -139,6 +158,24 @@ void Arena::abandon(SampleId id) {
   word = {.generation = static_cast<std::uint16_t>(word.generation + 1)};
   sample.word.store(word.packed(), std::memory_order_release);
   free_extent(area, offset);
+}
+
+std::optional<std::span<std::byte>> Arena::begin_change(SampleId id, Bytes length) {
+  Slot& sample = slot(id);
+  std::uint64_t seen = sample.word.load(std::memory_order_relaxed);
+  ClaimWord word = ClaimWord::unpack(seen);
+  if (word.phase != kResidentHome || word.count != 0) return std::nullopt;
+  word.phase = kChanging;
+  if (!sample.word.compare_exchange_strong(seen, word.packed(), std::memory_order_acquire)) return std::nullopt;
+  return region_.bytes().subspan(sample.offset.load(std::memory_order_relaxed), length);
+}
+
+void Arena::end_change(SampleId id) {
+  Slot& sample = slot(id);
+  ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_relaxed));
+  FORELOAD_CHECK(word.phase == kChanging, "a change ends once");
+  word.phase = kResidentHome;
+  sample.word.store(word.packed(), std::memory_order_release);
 }
 
 void Arena::unlease(SampleId id) {

@@ -71,6 +71,7 @@ class Arena {
   // A lease if the sample is resident. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
   Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
+  bool is_absent(SampleId id) const;
   bool is_flying(SampleId id) const;
   bool is_urgent(SampleId id) const;  // it is in the urgent range, or on its way there
 
@@ -81,6 +82,12 @@ class Arena {
   Lease commit(SampleId id, Bytes length);
   // The bytes will not come: absent again.
   void abandon(SampleId id);
+
+  // Another coding of the sample, of the same length, may be written over the bytes at home; until end_change() nobody
+  // gets a lease. Nothing when it is not at home or somebody has one.
+  std::optional<std::span<std::byte>> begin_change(SampleId id, Bytes length);
+  void end_change(SampleId id);
+  bool is_home(SampleId id) const;  // resident, to stay
 
   Bytes home_used() const;
 
@@ -97,6 +104,7 @@ class Arena {
 
   Arena(Region region, std::uint64_t samples);
   Slot& slot(SampleId id) const;
+  std::uint8_t phase(SampleId id) const;
   std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);
   void unlease(SampleId id);
   void free_extent(Area area, std::uint64_t offset);

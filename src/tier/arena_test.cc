@@ -80,5 +80,30 @@ TEST(ArenaTest, LeasesFromManyThreadsSeeWholeSamples) {
   }
 }
 
+TEST(ArenaTest, AChangeExcludesLeasesAndLeasesExcludeAChange) {
+  auto arena = make({.samples = 4, .home = 1000, .transit = 1000});
+  EXPECT_FALSE(arena->begin_change(0, 100)) << "absent";
+  { Lease passing = land(*arena, 1, 100, Area::kTransit); }
+  {
+    Lease passing = land(*arena, 2, 100, Area::kTransit);
+    EXPECT_FALSE(arena->begin_change(2, 100)) << "not at home";
+  }
+  Lease held = land(*arena, 0, 100, Area::kHome);
+  EXPECT_TRUE(arena->is_home(0));
+  EXPECT_FALSE(arena->begin_change(0, 100)) << "leased";
+  held = Lease();
+  auto bytes = arena->begin_change(0, 100);
+  ASSERT_TRUE(bytes);
+  EXPECT_FALSE(arena->lease(0, 100));
+  EXPECT_FALSE(arena->begin_change(0, 100)) << "one at a time";
+  EXPECT_FALSE(arena->is_absent(0));
+  EXPECT_FALSE(arena->is_flying(0));
+  std::memset(bytes->data(), 77, bytes->size());
+  arena->end_change(0);
+  auto again = arena->lease(0, 100);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->bytes()[99], std::byte{77});
+}
+
 }  // namespace
 }  // namespace foreload

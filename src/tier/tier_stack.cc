@@ -13,6 +13,7 @@ Answer TierStack::request(const Request& request, Time now) {
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
   if (arena_.is_flying(request.id)) return {Ask::kJoined, {}};
+  if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (!request.may_read || bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
   std::optional<std::span<std::byte>> into;
   // A read that failed may have left a hole in the homes that later ones do not fit: then transit serves.

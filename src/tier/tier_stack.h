@@ -19,7 +19,7 @@ enum class Ask {
   kStarted,  // a flight began: its Arrival will come
   kJoined,   // somebody began it before: the same Arrival
   kBusy,     // a read would be needed, and none may start now
-  kNoRoom,   // transit is full: ask again when a lease was dropped
+  kNoRoom,   // transit is full, or the sample is being changed: ask again when a lease was dropped
 };
 
 struct Answer {

@@ -198,6 +198,28 @@ class BenchTest(CliTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["prep_one_thread_samples_per_s"], 0)
 
+    def test_bench_prep_reports_figures_with_their_goals(self):
+        done = foreload("bench", "prep", "--rounds", 1, "--images", 2, "--python", self.top / "none", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        figures = {figure["name"]: figure for figure in report["figures"]}
+        self.assertLessEqual({"prep/raw_against_region_decode", "prep/resize_flip_normalise_share",
+                              "prep/resize_against_scalar", "prep/converted_against_raw", "prep/converted_against_limit",
+                              "prep/converted_size", "prep/converted_bytes_touched"}, set(figures))
+        for figure in figures.values():
+            self.assertEqual(list(figure), ["name", "value", "unit", "goal", "ok", "how"])
+            self.assertGreater(figure["value"], 0)
+        self.assertNotIn("prep/resize_against_pillow", figures)
+        self.assertEqual(len(report["skipped"]), 2)  # Pillow and torchvision
+
+    def test_bench_prep_takes_photographs(self):
+        folder = self.generate("photos")
+        done = foreload("bench", "prep", "--photos", folder, "--rounds", 1, "--images", 3, "--python", self.top / "none")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("photographs", done.stdout)
+        self.assert_fails(foreload("bench", "prep", "--photos", self.top / "missing"), 1, "missing")
+        self.assert_fails(foreload("bench"), 2, "URI")
+
 
 if __name__ == "__main__":
     FORELOAD = os.path.abspath(sys.argv.pop(1))

@@ -1,0 +1,65 @@
+"""One memory budget per process, shared by its loaders.
+
+The budget is half of what is free when the first loader opens, divided by the learners of this machine, or what
+set_memory_budget() or FORELOAD_MEMORY says. A loader with `memory=` takes that much of it; one without takes three
+quarters of what is left then, so open the largest one first. A closed loader gives its part back.
+"""
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Dict, Optional
+
+from . import _arguments, _foreload
+from .errors import OutOfMemory
+
+LEAST = 32 << 20
+
+_lock = threading.Lock()
+_total: Optional[int] = None
+_taken: Dict[object, int] = {}
+
+
+def set_memory_budget(memory: Any) -> None:
+    """What all loaders of this process may use together; for loaders that are opened from now on."""
+    global _total
+    total = _arguments.memory("memory", memory)
+    with _lock:
+        _total = total
+
+
+def _budget(learners: int) -> int:
+    global _total
+    if _total is None:
+        asked = os.environ.get("FORELOAD_MEMORY")
+        total = _arguments.memory("FORELOAD_MEMORY", asked) if asked else None
+        _total = total or _foreload.available_memory() // 2 // learners
+    return _total
+
+
+def take(asked: Optional[int], learners: int) -> "Part":
+    """The part of a new loader. Give it back when the loader is closed."""
+    part = Part()
+    with _lock:
+        budget = _budget(learners)
+        if asked is None:
+            rest = budget - sum(_taken.values())
+            if rest < LEAST:
+                raise OutOfMemory(
+                    f"the loaders of this process have taken {_foreload.format_bytes(sum(_taken.values()))} of its memory "
+                    f"budget of {_foreload.format_bytes(budget)}: close one, pass memory= to each, or raise the budget "
+                    "with foreload.set_memory_budget")
+            asked = rest * 3 // 4
+        _taken[part] = asked
+    part.bytes = asked
+    return part
+
+
+class Part:
+    """What one loader has of the budget."""
+
+    bytes = 0
+
+    def give_back(self) -> None:
+        with _lock:
+            _taken.pop(self, None)

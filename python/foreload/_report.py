@@ -1,0 +1,41 @@
+"""Stats as people read them: the table of `foreload run`, and the same as HTML."""
+from __future__ import annotations
+
+import html
+from typing import Any, Dict, List
+
+from ._foreload import format_bytes
+
+HEADER = (f"{'epoch':>5} {'seconds':>9} {'samples/s':>10} {'busy':>9} {'fetch stall':>11} {'prep stall':>11} "
+          f"{'from memory':>11} {'from source':>11} {'order':>11}")
+
+
+def line(epoch: Dict[str, Any]) -> str:
+    stall, moved = epoch["stall"], epoch["bytes"]
+    return (f"{epoch['epoch']:>5} {epoch['seconds']:>9.2f} {epoch['samples'] / max(epoch['seconds'], 1e-9):>10.0f} {'-':>9} "
+            f"{100 * stall['fetch']:>9.1f} % {100 * stall['prep']:>9.1f} % {format_bytes(moved['memory']):>11} "
+            f"{format_bytes(moved['source']):>11} {'-':>11}")
+
+
+def summary(stats: Dict[str, Any]) -> str:
+    epochs: List[Dict[str, Any]] = stats["epochs"]
+    if not epochs:
+        return "no epoch has begun"
+    text = f"{HEADER}\n{line(epochs[-1])}"
+    if stats["quarantine"]:
+        first = stats["quarantine"][0]
+        text += f"\n{len(stats['quarantine'])} sample(s) were replaced; the first: {first['key']} ({first['reason']})"
+    return text
+
+
+def page(title: str, stats: Dict[str, Any]) -> str:
+    cells = ["epoch", "samples", "seconds", "samples/s", "fetch stall", "prep stall", "from memory", "from source", "replaced"]
+    rows = [[str(e["epoch"]), f"{e['samples']:,}", f"{e['seconds']:.2f}", f"{e['samples_per_s']:,.0f}",
+             f"{100 * e['stall']['fetch']:.1f} %", f"{100 * e['stall']['prep']:.1f} %", format_bytes(e["bytes"]["memory"]),
+             format_bytes(e["bytes"]["source"]), str(e["replaced"])] for e in stats["epochs"][-10:]]
+    head = "".join(f"<th>{cell}</th>" for cell in cells)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    cache = stats["cache"]
+    note = (f"{stats['threads']} prep thread(s); budget {format_bytes(stats['memory_budget_bytes'])}, cached "
+            f"{format_bytes(cache['used_bytes'])} of {format_bytes(cache['capacity_bytes'])}")
+    return f"<p><b>{html.escape(title)}</b></p><table><tr>{head}</tr>{body}</table><p>{html.escape(note)}</p>"

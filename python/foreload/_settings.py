@@ -1,0 +1,160 @@
+"""From the arguments of DataLoader to the options of a loader: torch's names and meanings first, then foreload's own."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
+from . import _arguments as arguments
+from . import _ranks, _torchvision, transforms
+from ._arguments import warn_once
+from .errors import ConfigError
+
+# torch's arguments without a meaning here: (what says that it is not used, why).
+MEANINGLESS = {
+    "timeout": (0, "a loader waits as long as it takes, and Ctrl-C ends the wait"),
+    "worker_init_fn": (None, "there are no worker processes"),
+    "multiprocessing_context": (None, "there are no worker processes"),
+    "prefetch_factor": (None, "how far ahead to work is decided by the program"),
+    "persistent_workers": (False, "threads live as long as the loader"),
+    "pin_memory_device": ("", "the device of pinned memory is the current one"),
+}
+SUBSETS = ("subset", "label_field", "index_folder")
+
+
+class Settings:
+    """What the arguments of a DataLoader came to."""
+
+    def __init__(self) -> None:
+        self.options: Dict[str, Any] = {}
+        self.memory: Optional[int] = None
+        self.callables: List[Any] = []
+        self.has_chain = False
+        self.drop_last = False
+
+
+def torch_meanings(given: Dict[str, Any]) -> None:
+    """Checks the contradictions that torch checks, in its words, and takes samplers for what they mean."""
+    if given["batch_sampler"] is not None:
+        if given["batch_size"] != 1 or given["shuffle"] or given["sampler"] is not None or given["drop_last"]:
+            raise ConfigError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+        raise ConfigError("batch_sampler is not supported: the order of batches is fixed by seed and epoch; use batch_size, "
+                          "shuffle, drop_last and subset")
+    if given["batch_size"] is None:
+        if given["shuffle"] or given["drop_last"]:
+            raise ConfigError("batch_size=None option disables auto-batching and is mutually exclusive with shuffle, and drop_last")
+        raise ConfigError("batch_size=None (no automatic batching) is not supported: use batch_size=1 and take the first sample")
+    if given["sampler"] is not None:
+        if given["shuffle"]:
+            raise ConfigError("sampler option is mutually exclusive with shuffle")
+        _take_sampler(given, given["sampler"])
+    workers = given["num_workers"]
+    if isinstance(workers, int) and not isinstance(workers, bool) and workers < 0:
+        raise ConfigError("num_workers option should be non-negative; num_workers=0 chooses the number of threads by itself, "
+                          f"got {workers}")
+    if isinstance(given["timeout"], (int, float)) and given["timeout"] < 0:
+        raise ConfigError(f"timeout option should be non-negative, got {given['timeout']}")
+    for name, (unused, reason) in MEANINGLESS.items():
+        if given[name] is not unused and given[name] != unused:
+            warn_once(f"{name} has no meaning here and is ignored: {reason}", 5)
+    if given["generator"] is not None and given["seed"] is None:
+        given["seed"] = given["generator"].initial_seed() % (1 << 63)
+
+
+def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
+    kind = type(sampler).__name__
+    if kind == "SequentialSampler":
+        given["shuffle"] = False
+    elif kind == "RandomSampler" and not getattr(sampler, "replacement", False):
+        given["shuffle"] = True
+    elif kind == "SubsetRandomSampler" and given["subset"] is None:
+        given["subset"], given["shuffle"] = [int(index) for index in sampler.indices], True
+    elif kind == "DistributedSampler":
+        given["shuffle"] = sampler.shuffle
+        given["seed"] = sampler.seed if given["seed"] is None else given["seed"]
+        if given["rank"] is None and given["world_size"] is None:
+            given["rank"], given["world_size"] = sampler.rank, sampler.num_replicas
+    else:
+        raise ConfigError(f"sampler {kind} is not supported: the order is fixed by shuffle, seed and epoch; use shuffle=True, or "
+                          "subset=[...] for a part of the dataset. A DistributedSampler is not needed")
+
+
+def last_batch(drop_last: bool, asked: Optional[str]) -> str:
+    if asked is None:
+        return "drop" if drop_last else "auto"
+    asked = arguments.word("last_batch", asked, ["auto", "ragged", "pad", "drop"])
+    if drop_last and asked != "drop":
+        raise ConfigError(f"drop_last=True and last_batch={asked!r} contradict each other")
+    return asked
+
+
+def subset_options(given: Any) -> Dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, (list, tuple, range)) or not given:
+        raise arguments.wrong("subset", "a non-empty list of ids or keys", given)
+    if all(isinstance(item, str) for item in given):
+        return {"subset_keys": list(given)}
+    return {"subset_ids": [arguments.whole("subset", item) for item in given]}
+
+
+def chain_options(given: Dict[str, Any], settings: Settings) -> None:
+    transform = given["transform"]
+    if transform is not None and (_torchvision.is_torchvision(transform) or
+                                  isinstance(transform, (list, tuple)) and any(map(_torchvision.is_torchvision, transform))):
+        transform = _torchvision.from_torchvision(transform)
+    chain, marked, settings.callables = transforms.split([] if transform is None else transform)
+    settings.has_chain = bool(chain)
+    dtype = transforms.dtype_name(given["dtype"]) if given["dtype"] is not None else marked
+    settings.options["chain"] = chain
+    settings.options["dtype"] = arguments.word("dtype", dtype or "f32", ["u8", "f16", "f32"])
+    settings.options["layout"] = arguments.word("layout", given["layout"], ["nchw", "nhwc"])
+
+
+def read(given: Dict[str, Any]) -> Settings:
+    """Everything but the dataset itself."""
+    torch_meanings(given)
+    settings = Settings()
+    options = settings.options
+    options["batch"] = arguments.whole("batch_size", given["batch_size"], 1)
+    options["global_batch"] = 0 if given["global_batch"] is None else arguments.whole("global_batch", given["global_batch"], 1)
+    options["shuffle"] = arguments.flag("shuffle", given["shuffle"] or False)
+    options["seed"] = arguments.whole("seed", given["seed"] or 0)
+    options["threads"] = arguments.whole("num_workers", given["num_workers"], 0, 256)
+    settings.drop_last = arguments.flag("drop_last", given["drop_last"])
+    options["last_batch"] = last_batch(settings.drop_last, given["last_batch"])
+    options["on_error"] = arguments.word("on_error", given["on_error"], ["fail", "replace"])
+    options["rank"], options["world"] = _ranks.resolve(given["rank"], given["world_size"])
+    options["held_batches"] = arguments.whole("held_batches", given["held_batches"], 1, 32)
+    options["epochs"] = 0 if given["epochs"] is None else arguments.whole("epochs", given["epochs"], 1)
+    options["cache"] = arguments.flag("cache", given["cache"])
+    options["decode"] = arguments.word("decode", given["decode"], ["exact", "fast"])
+    options["rewrite"] = arguments.word("rewrite", given["rewrite"], ["auto", "off", "on"])
+    options["max_replacements"] = arguments.whole("max_replacements", given["max_replacements"])
+    arguments.flag("pin_memory", given["pin_memory"])
+    arguments.word("output", given["output"], ["auto", "torch", "numpy"])
+    for name in ("label_field", "index_folder", "io", "storage", "record"):
+        if given[name] is not None:
+            if not isinstance(given[name], str):
+                raise arguments.wrong(name, "a string", given[name])
+            options[name] = given[name]
+    settings.memory = arguments.memory("memory", given["memory"])
+    options.update(subset_options(given["subset"]))
+    chain_options(given, settings)
+    for name in ("batch_transform", "collate_fn"):
+        if given[name] is not None and not callable(given[name]):
+            raise arguments.wrong(name, "callable", given[name])
+    return settings
+
+
+def image_folder(dataset: Any, transform: Any) -> Optional[Tuple[str, Any]]:
+    """torchvision's ImageFolder, if foreload can load it itself: (root, transforms)."""
+    kind = type(dataset)
+    plain = kind.__name__ == "ImageFolder" and kind.__module__ == "torchvision.datasets.folder"
+    if not plain or getattr(dataset, "target_transform", None) or getattr(dataset.loader, "__name__", "") != "default_loader":
+        return None
+    if transform is not None or dataset.transform is None:
+        return dataset.root, transform
+    try:
+        return dataset.root, _torchvision.from_torchvision(dataset.transform)
+    except ConfigError as reason:
+        warn_once(f"this ImageFolder is read by Python, which is slow: {reason}", 5)
+        return None

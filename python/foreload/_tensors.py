@@ -1,0 +1,68 @@
+"""From the arrays of a batch to tensors: torch's through DLPack, numpy's through the buffer protocol. No copies."""
+from __future__ import annotations
+
+import importlib.util
+from typing import Any, Callable, List
+
+from .errors import ConfigError
+
+# What torch can not hold before 2.3 goes over as the next wider type, which is a copy.
+WIDER = {"uint16": "int32", "uint32": "int64"}
+
+
+def resolve(output: str) -> str:
+    if output == "auto":
+        output = "torch" if importlib.util.find_spec("torch") else "numpy"
+    if importlib.util.find_spec(output) is None:
+        raise ConfigError(f"output={output!r} needs the package {output}, which is not installed")
+    return output
+
+
+def _to_numpy() -> Callable[[Any], Any]:
+    import numpy
+
+    return numpy.asarray
+
+
+def _to_torch() -> Callable[[Any], Any]:
+    import torch
+    from torch.utils.dlpack import from_dlpack
+
+    def convert(array: Any) -> Any:
+        if array.dtype in WIDER and not hasattr(torch, array.dtype):
+            import numpy
+
+            return torch.from_numpy(numpy.asarray(array).astype(WIDER[array.dtype]))
+        if 0 in array.shape:  # its address may be null, which torch does not like
+            import numpy
+
+            return torch.from_numpy(numpy.zeros(array.shape, array.dtype))
+        return from_dlpack(array.__dlpack__())
+
+    return convert
+
+
+def dlpack_reader() -> Callable[[Any], Any]:
+    from torch.utils.dlpack import from_dlpack
+
+    return from_dlpack
+
+
+def converter(output: str) -> Callable[[Any], Any]:
+    """array -> tensor. Imports torch or numpy: called when the first batch is needed, not before."""
+    return _to_torch() if output == "torch" else _to_numpy()
+
+
+def stack(output: str, samples: List[Any]) -> Any:
+    """Samples of one shape as one tensor."""
+    if output == "torch":
+        import torch
+
+        return torch.stack([torch.as_tensor(sample) for sample in samples])
+    import numpy
+
+    return numpy.stack([numpy.asarray(sample) for sample in samples])
+
+
+def shape_of(value: Any) -> Any:
+    return tuple(value.shape) if hasattr(value, "shape") else ()

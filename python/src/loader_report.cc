@@ -1,0 +1,144 @@
+// What a loader tells about itself, as dicts with the names of `foreload run --json`.
+#include <pybind11/stl.h>
+
+#include "array.h"
+#include "base/hash.h"
+#include "errors.h"
+#include "loader_object.h"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+
+namespace foreload::python {
+namespace {
+
+double seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+double share_of(Duration part, Duration whole) {
+  return whole.count() > 0 ? seconds(part) / seconds(whole) : 0;
+}
+
+py::dict epoch_dict(const EpochStats& stats) {
+  const double fetch = share_of(stats.fetch_stall, stats.wall);
+  const double prep = share_of(stats.prep_stall, stats.wall);
+  return py::dict(
+      "epoch"_a = stats.epoch, "samples"_a = stats.samples, "batches"_a = stats.batches,
+      "seconds"_a = seconds(stats.wall),
+      "samples_per_s"_a = stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0,
+      "bytes"_a =
+          py::dict("memory"_a = stats.memory_bytes, "disk"_a = 0, "peer"_a = 0, "source"_a = stats.source_bytes),
+      "stall"_a = py::dict("total"_a = fetch + prep, "fetch"_a = fetch, "prep"_a = prep),
+      "prep_seconds"_a = seconds(stats.prep_busy), "replaced"_a = stats.replaced, "damaged"_a = stats.damaged,
+      "padded"_a = stats.padded);
+}
+
+py::dict quarantined_dict(const Quarantined& bad) {
+  return py::dict("epoch"_a = bad.epoch, "position"_a = bad.position, "id"_a = bad.id, "key"_a = bad.key,
+                  "reason"_a = bad.reason);
+}
+
+}  // namespace
+
+py::object LoaderObject::next_capsules() {
+  const std::shared_ptr<Lease> lease = next();
+  if (!lease) return py::none();
+  const unsigned notes =
+      (has_warnings() ? kWarned : 0u) | (copied_ > 0 ? kCopied : 0u) | (lease->step() + 1 == batches_ ? kLastStep : 0u);
+  return py::make_tuple(Array{lease, lease->data()}.dlpack(), Array{lease, lease->labels()}.dlpack(), notes);
+}
+
+py::dict LoaderObject::stats() {
+  const LoaderStats stats = while_open([](Loader& loader) { return loader.stats(); });
+  py::list epochs;
+  for (const EpochStats& epoch : stats.epochs) epochs.append(epoch_dict(epoch));
+  py::list quarantine;
+  for (const Quarantined& bad : stats.quarantine) quarantine.append(quarantined_dict(bad));
+  return py::dict("epochs"_a = epochs, "quarantine"_a = quarantine, "memory_budget_bytes"_a = stats.memory_budget,
+                  "cache"_a = py::dict("capacity_bytes"_a = stats.cache_capacity, "used_bytes"_a = stats.cached_bytes,
+                                       "rewritten"_a = stats.rewritten),
+                  "ring_slots"_a = stats.ring_slots, "threads"_a = stats.threads, "io"_a = stats.io,
+                  "held_batches"_a = held(), "copied_batches"_a = copied());
+}
+
+py::dict LoaderObject::describe() {
+  check_usable();
+  const Source& source = loader_->source();
+  const TensorSpec& spec = loader_->sample_spec();
+  return py::dict("uri"_a = source.uri(), "samples"_a = source.size(), "bytes"_a = source.total_bytes(),
+                  "fingerprint"_a = hex16(source.fingerprint()), "classes"_a = source.classes(),
+                  "dtype"_a = dtype_name(spec.dtype), "shape"_a = py::tuple(py::cast(spec.shape)));
+}
+
+py::dict LoaderObject::locate(SampleId id) {
+  check_usable();
+  const Source& source = loader_->source();
+  if (id >= source.size()) {
+    raise({Code::kInvalid,
+           "there is no sample " + std::to_string(id) + ": the dataset has " + std::to_string(source.size())});
+  }
+  const Extent extent = source.locate(id);
+  return py::dict("id"_a = id, "key"_a = source.key(id), "label"_a = source.label(id), "file"_a = extent.display,
+                  "offset"_a = extent.offset, "length"_a = extent.length);
+}
+
+py::tuple LoaderObject::batch_memory() {
+  check_usable();
+  const std::span<const std::byte> memory = loader_->batch_memory();
+  return py::make_tuple(reinterpret_cast<std::uintptr_t>(memory.data()), memory.size());
+}
+
+void bind_loader(py::module_& module) {
+  using Shared = std::shared_ptr<Lease>;
+  const auto optional = [](bool there, const Shared& lease, ArraySpec (Lease::*array)() const) -> py::object {
+    return there ? py::cast(Array{lease, (lease.get()->*array)()}) : py::none();
+  };
+  py::class_<Lease, Shared>(module, "Batch", "Prepared samples on lease from the loader's ring.")
+      .def_property_readonly("data",
+                             [](const Shared& self) {
+                               return Array{self, self->data()};
+                             })
+      .def_property_readonly("labels",
+                             [](const Shared& self) {
+                               return Array{self, self->labels()};
+                             })
+      .def_property_readonly("ids",
+                             [](const Shared& self) {
+                               return Array{self, self->ids()};
+                             })
+      .def_property_readonly("positions",
+                             [](const Shared& self) {
+                               return Array{self, self->positions()};
+                             })
+      .def_property_readonly("offsets",
+                             [=](const Shared& self) { return optional(self->ragged(), self, &Lease::offsets); })
+      .def_property_readonly("other_labels",
+                             [=](const Shared& self) { return optional(self->mixed(), self, &Lease::other_labels); })
+      .def_property_readonly("own_shares",
+                             [=](const Shared& self) { return optional(self->mixed(), self, &Lease::own_shares); })
+      .def_property_readonly("epoch", &Lease::epoch)
+      .def_property_readonly("step", &Lease::step)
+      .def("__len__", &Lease::size);
+  py::class_<LoaderObject>(module, "Loader", "The C++ loader; foreload.DataLoader is what people use.")
+      .def(py::init(&LoaderObject::open), "options"_a)
+      .def("next", &LoaderObject::next)
+      .def("next_capsules", &LoaderObject::next_capsules)
+      .def("close", &LoaderObject::close)
+      .def_property_readonly("closed", &LoaderObject::closed)
+      .def("position", &LoaderObject::position)
+      .def("seek", &LoaderObject::seek, "state"_a)
+      .def("seek_epoch", &LoaderObject::seek_epoch, "epoch"_a)
+      .def_property_readonly("batches_per_epoch", &LoaderObject::batches_per_epoch)
+      .def("share", &LoaderObject::share, "step"_a)
+      .def("stats", &LoaderObject::stats)
+      .def("describe", &LoaderObject::describe)
+      .def("locate", &LoaderObject::locate, "id"_a)
+      .def("batch_memory", &LoaderObject::batch_memory)
+      .def_property_readonly("has_warnings", &LoaderObject::has_warnings)
+      .def("take_warnings", &LoaderObject::take_warnings)
+      .def_property_readonly("held", &LoaderObject::held)
+      .def_property_readonly("copied", &LoaderObject::copied);
+}
+
+}  // namespace foreload::python

@@ -1,0 +1,108 @@
+#include "options.h"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <map>
+
+#include "errors.h"
+
+namespace py = pybind11;
+
+namespace foreload::python {
+namespace {
+
+template <typename T>
+T choose(const char* name, const std::string& word, const std::map<std::string, T>& choices) {
+  if (const auto found = choices.find(word); found != choices.end()) return found->second;
+  std::string names;
+  for (const auto& [choice, unused] : choices) names += (names.empty() ? "'" : ", '") + choice + "'";
+  raise({Code::kInvalid, fmt::format("{} should be one of {}, got '{}'", name, names, word)});
+}
+
+// Takes options out of the dict by name; what nobody asked for is an error of the package.
+class Reader {
+ public:
+  explicit Reader(const py::dict& given) : rest_(given.attr("copy")()) {}
+
+  template <typename T>
+  void read(const char* name, T& value) {
+    if (rest_.contains(name)) value = rest_.attr("pop")(name).cast<T>();
+  }
+
+  template <typename T>
+  void read(const char* name, T& value, const std::map<std::string, T>& choices) {
+    std::string word;
+    read(name, word);
+    if (!word.empty()) value = choose(name, word, choices);
+  }
+
+  void finish() const {
+    for (const auto& [name, unused] : rest_) {
+      raise({Code::kInvalid, fmt::format("there is no option '{}'", name.cast<std::string>())});
+    }
+  }
+
+ private:
+  py::dict rest_;
+};
+
+const std::map<std::string, LastBatch> kLastBatch{
+    {"auto", LastBatch::kAuto}, {"ragged", LastBatch::kRagged}, {"pad", LastBatch::kPad}, {"drop", LastBatch::kDrop}};
+
+void read_words(Reader& reader, LoaderOptions& options) {
+  reader.read("dtype", options.dtype, {{"u8", DType::kU8}, {"f16", DType::kF16}, {"f32", DType::kF32}});
+  reader.read("layout", options.layout, {{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}});
+  reader.read("last_batch", options.last_batch, kLastBatch);
+  reader.read("on_error", options.on_error, {{"fail", OnError::kFail}, {"replace", OnError::kReplace}});
+  reader.read("decode", options.decode, {{"exact", Decode::kExact}, {"fast", Decode::kFast}});
+  reader.read("rewrite", options.rewrite, {{"auto", Rewrite::kAuto}, {"off", Rewrite::kOff}, {"on", Rewrite::kOn}});
+}
+
+void read_source(Reader& reader, SourceOptions& source) {
+  std::vector<SampleId> ids;
+  std::vector<std::string> keys;
+  reader.read("subset_ids", ids);
+  reader.read("subset_keys", keys);
+  if (!ids.empty()) source.subset = std::move(ids);
+  if (!keys.empty()) source.subset = std::move(keys);
+  reader.read("label_field", source.label_field);
+  reader.read("index_folder", source.index_folder);
+}
+
+}  // namespace
+
+LastBatch last_batch_of(const std::string& word) {
+  return choose("last_batch", word, kLastBatch);
+}
+
+LoaderOptions read_options(const py::dict& given) {
+  LoaderOptions options;
+  Reader reader(given);
+  std::string chain;
+  reader.read("chain", chain);
+  if (!chain.empty()) options.chain = value_or_raise(parse_chain(chain));
+  read_words(reader, options);
+  read_source(reader, options.source);
+  reader.read("dataset", options.dataset);
+  reader.read("batch", options.batch);
+  reader.read("global_batch", options.global_batch);
+  reader.read("seed", options.seed);
+  reader.read("shuffle", options.shuffle);
+  reader.read("memory", options.memory);
+  reader.read("threads", options.threads);
+  reader.read("held_batches", options.held_batches);
+  reader.read("rank", options.rank);
+  reader.read("world", options.world);
+  reader.read("epochs", options.epochs);
+  reader.read("cache", options.cache);
+  reader.read("direct_io", options.direct_io);
+  reader.read("io", options.io);
+  reader.read("storage", options.storage);
+  reader.read("record", options.record);
+  reader.read("max_replacements", options.limits.replacements);
+  reader.finish();
+  return options;
+}
+
+}  // namespace foreload::python

@@ -1,0 +1,82 @@
+// The pure part: order and assignment, for datasets whose samples Python makes. The arithmetic is the loader's own.
+#include "plan_object.h"
+
+#include <fmt/format.h>
+
+#include "base/hash.h"
+#include "errors.h"
+#include "foreload/schedule.h"
+#include "options.h"
+#include "plan/assignment.h"
+
+namespace py = pybind11;
+using namespace pybind11::literals;
+
+namespace foreload::python {
+namespace {
+
+class Plan {
+ public:
+  Plan(const ScheduleOptions& schedule, const JobShape& shape)
+      : schedule_(schedule), assignment_(shape), hash_(plan_hash(schedule.shuffle, shape)) {}
+
+  SampleId sample_at(Epoch epoch, Position position) const {
+    return schedule_.sample_at(epoch, assignment_.source_position(bounded(position)));
+  }
+  SampleId substitute(Epoch epoch, Position position, unsigned k) const {
+    return schedule_.substitute(epoch, bounded(position), k);
+  }
+  py::tuple share(std::uint64_t step, std::uint32_t rank) const {
+    if (step >= assignment_.batches_per_epoch() || rank >= assignment_.shape().world) {
+      throw py::index_error(fmt::format("there is no step {} of rank {}", step, rank));
+    }
+    const Share share = assignment_.share(step, rank);
+    return py::make_tuple(share.first, share.count);
+  }
+  std::uint64_t batches_per_epoch() const { return assignment_.batches_per_epoch(); }
+  std::uint64_t positions_per_epoch() const { return assignment_.positions_per_epoch(); }
+  std::string hash() const { return hex16(hash_); }
+
+ private:
+  Position bounded(Position position) const {
+    if (position >= assignment_.positions_per_epoch()) {
+      throw py::index_error(
+          fmt::format("position {} lies behind the epoch's end {}", position, assignment_.positions_per_epoch()));
+    }
+    return position;
+  }
+
+  Schedule schedule_;
+  SliceAssignment assignment_;
+  std::uint64_t hash_;
+};
+
+Plan make_plan(const py::dict& given) {
+  const auto number = [&](const char* name) { return given[name].cast<std::uint64_t>(); };
+  const auto samples = number("samples");
+  const auto global_batch = number("global_batch");
+  const auto world = number("world");
+  if (samples == 0 || global_batch == 0 || world == 0 || world > UINT32_MAX) {
+    raise({Code::kInvalid, "a plan needs samples, a batch and a world of at least 1"});
+  }
+  return {{.samples = samples, .seed = number("seed"), .shuffle = given["shuffle"].cast<bool>()},
+          {.samples = samples,
+           .global_batch = global_batch,
+           .world = static_cast<std::uint32_t>(world),
+           .last_batch = last_batch_of(given["last_batch"].cast<std::string>())}};
+}
+
+}  // namespace
+
+void bind_plan(py::module_& module) {
+  py::class_<Plan>(module, "Plan", "Which sample stands at which position, and which positions a rank takes.")
+      .def(py::init(&make_plan), "options"_a)
+      .def("sample_at", &Plan::sample_at, "epoch"_a, "position"_a)
+      .def("substitute", &Plan::substitute, "epoch"_a, "position"_a, "k"_a)
+      .def("share", &Plan::share, "step"_a, "rank"_a)
+      .def_property_readonly("batches_per_epoch", &Plan::batches_per_epoch)
+      .def_property_readonly("positions_per_epoch", &Plan::positions_per_epoch)
+      .def_property_readonly("hash", &Plan::hash);
+}
+
+}  // namespace foreload::python

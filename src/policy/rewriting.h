@@ -1,0 +1,26 @@
+// Rewriting: is a worker's time well spent on making a cached JPEG crop-addressable? Pure.
+//
+// Measured: the rewrite, with its proof, costs as much as seventeen epochs of region decode save (bench/prep). So it
+// must be time that nobody misses, and enough epochs must follow; a run without a known end counts as long.
+#pragma once
+
+#include <limits>
+
+#include "foreload/loader.h"
+
+namespace foreload {
+
+inline constexpr Epoch kRewritePaysAfter = 17;
+
+struct RewriteChance {
+  bool idle = false;                                      // the worker has nothing to prepare
+  Epoch epochs_left = std::numeric_limits<Epoch>::max();  // after the running one; many when it is not known
+};
+
+constexpr bool should_rewrite(Rewrite mode, const RewriteChance& chance) {
+  if (mode == Rewrite::kOff) return false;
+  if (mode == Rewrite::kOn) return true;
+  return chance.idle && chance.epochs_left >= kRewritePaysAfter;
+}
+
+}  // namespace foreload

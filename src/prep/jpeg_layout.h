@@ -1,0 +1,60 @@
+// JpegLayout: where the parts of a crop-addressable JPEG are, found by our own parser of untrusted bytes. A JPEG
+// is crop-addressable when restart markers divide every row of MCUs into equal runs, each of which can be decoded
+// alone. Offsets count from the first byte of the file. Pure functions; usable from any thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "foreload/result.h"
+#include "foreload/source.h"
+
+namespace foreload {
+
+struct JpegSampling {
+  std::uint8_t h = 1;
+  std::uint8_t v = 1;
+
+  bool operator==(const JpegSampling&) const = default;
+};
+
+struct JpegLayout {
+  Dimensions size;
+  std::uint32_t components = 0;            // 1 or 3
+  std::array<JpegSampling, 3> sampling{};  // as the file says, though an MCU of one component is one block
+  bool subsampled_x = false;               // a component has fewer columns (rows) than the picture
+  bool subsampled_y = false;
+  std::uint32_t mcu_width = 0;  // pixels
+  std::uint32_t mcu_height = 0;
+  std::uint32_t mcus_per_row = 0;
+  std::uint32_t mcu_rows = 0;
+  std::uint32_t interval = 0;  // MCUs of a run; divides mcus_per_row
+  std::uint32_t frame = 0;     // where the frame header has its height (two bytes) and then its width
+  std::uint32_t scan = 0;      // where the scan's data begins: the length of the header
+
+  std::uint32_t runs_per_row() const { return mcus_per_row / interval; }
+  std::uint32_t runs() const { return runs_per_row() * mcu_rows; }
+};
+
+// Reads the header alone; the data behind it is not looked at. An error means "not crop-addressable", with the
+// reason: such a file may be a good picture, or none at all.
+Result<JpegLayout> parse_jpeg_layout(std::span<const std::byte> bytes);
+
+// Where each run begins, and at last where the end-of-image marker begins:
+// runs() + 1 offsets. An error when the markers are not complete and in order. Takes 4 bytes per run.
+Status find_jpeg_restarts(std::span<const std::byte> bytes, const JpegLayout& layout,
+                          std::vector<std::uint32_t>& offsets);
+
+// The same for the first run of each row of MCUs: mcu_rows + 1 offsets. A record index keeps these.
+Status jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
+                        std::vector<std::uint32_t>& offsets);
+
+// Whether offsets that someone else wrote down fit: in order, and each behind the right marker. What lies between
+// them is not looked at.
+bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
+                          std::span<const std::uint32_t> offsets);
+
+}  // namespace foreload

@@ -1,0 +1,87 @@
+// libjpeg-turbo tamed: its errors come back as values, it prints nothing, reads from memory, and stops when a file
+// has more scans than the limit. For the JPEG decoder and the rewriter; not thread-safe.
+#pragma once
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+
+#include <jpeglib.h>
+
+#include "foreload/result.h"
+#include "foreload/source.h"
+
+namespace foreload {
+
+// The error manager of one libjpeg object, whose client_data must be the guard.
+class JpegGuard {
+ public:
+  JpegGuard();
+  JpegGuard(const JpegGuard&) = delete;
+  JpegGuard& operator=(const JpegGuard&) = delete;
+
+  jpeg_error_mgr* manager() { return &manager_; }
+  // Runs calls into libjpeg; false when it gave up. What `call` captures and creates must not need destruction:
+  // libjpeg leaves by longjmp.
+  template <typename Call>
+  bool run(Call call) {
+    if (setjmp(jump_) != 0) return false;
+    call();
+    return true;
+  }
+  // To be called inside run().
+  [[noreturn]] void fail(const char* reason);
+  // Why libjpeg gave up: kBadSample, or kNoMemory when that was the cause.
+  Error error(Dimensions size) const;
+  // Complaints of libjpeg about data that it decoded nevertheless.
+  long warnings() const { return manager_.num_warnings; }
+  void forget_warnings() { manager_.num_warnings = 0; }
+
+ private:
+  static void on_error(j_common_ptr info);
+  static void on_message(j_common_ptr info, int level);
+
+  jpeg_error_mgr manager_{};
+  std::jmp_buf jump_;
+  char message_[JMSG_LENGTH_MAX] = "";
+  bool out_of_memory_ = false;
+};
+
+// A decompressor that reads from memory.
+class JpegReader {
+ public:
+  JpegReader();
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+  ~JpegReader();
+
+  // Reads the header. `bytes` must live until close().
+  Status open(std::span<const std::byte> bytes, std::uint32_t most_scans);
+  // Frees what libjpeg holds for this picture. Also done by open().
+  void close();
+  // What was not read yet.
+  std::span<const std::byte> rest() const;
+  Error error() const { return guard_.error({info_.image_width, info_.image_height}); }
+
+  jpeg_decompress_struct& info() { return info_; }
+  const jpeg_decompress_struct& info() const { return info_; }
+  JpegGuard& guard() { return guard_; }
+  const JpegGuard& guard() const { return guard_; }
+
+ private:
+  static boolean on_end_of_data(j_decompress_ptr info);
+  static void on_skip(j_decompress_ptr info, long count);
+  static void on_progress(j_common_ptr info);
+
+  JpegGuard guard_;
+  jpeg_decompress_struct info_{};
+  jpeg_source_mgr source_{};
+  struct Progress : jpeg_progress_mgr {
+    int most_scans;
+  } progress_{};
+  bool created_ = false;
+};
+
+}  // namespace foreload

@@ -1,0 +1,194 @@
+// Samples are claimed in order, so the one that the writer waits for is always claimed before any that could take its
+// room: nothing waits in a circle. A claim takes twice the sample's length (before and after) until it is converted,
+// and what it became until it is written.
+#include "record/convert_run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/machine.h"
+#include "record/sample_reader.h"
+#include "record/shard_writer.h"
+#include "source/describe.h"
+
+namespace foreload {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kPoll = 50ms;  // how often a waiting thread asks whether to stop
+constexpr Bytes kOverhead = 16_KiB;
+constexpr Bytes kBudgetPerThread = 32_MiB;
+constexpr Bytes kLeastScratch = 64_MiB;
+// Storage that answers late is asked for several samples at once.
+constexpr unsigned kReadersPerThread = 4;
+constexpr unsigned kMostReaders = 16;
+
+unsigned threads_of(const ConvertOptions& options) {
+  return options.threads > 0 ? options.threads : usable_cores();
+}
+
+}  // namespace
+
+ConvertRun::ConvertRun(const ConvertOptions& options, const ConvertPlan& plan, const Destination& destination,
+                       std::vector<std::uint64_t> missing)
+    : options_(options),
+      plan_(plan),
+      destination_(destination),
+      missing_(std::move(missing)),
+      threads_(threads_of(options)),
+      budget_(std::min(available_memory() / 4, threads_ * kBudgetPerThread)),
+      pool_(std::max(available_memory() / 2, kLeastScratch), threads_) {
+  for (const std::uint64_t shard : missing_) to_do_ += plan_.end(shard) - plan_.first(shard);
+  const MutexLock lock(mutex_);
+  if (has_next()) place_ = plan_.first(missing_[0]);
+}
+
+Status ConvertRun::ask_to_stop() const {
+  if (!options_.stop || !options_.stop()) return {};
+  return Error{Code::kCancelled, "stopped; the same command continues"};
+}
+
+void ConvertRun::stop() {
+  pool_.stop();
+  const MutexLock lock(mutex_);
+  stopped_ = true;
+  room_.notify_all();
+  read_.notify_all();
+}
+
+std::optional<ConvertRun::Claim> ConvertRun::claim() {
+  const MutexLock lock(mutex_);
+  for (;;) {
+    if (stopped_ || !has_next()) return std::nullopt;
+    const SampleId id = plan_.sample_at(place_);
+    const Bytes needed = 2 * plan_.source().length(id) + kOverhead;
+    if (taken_ > 0 && taken_ + needed > budget_) {
+      room_.wait(mutex_);
+      continue;
+    }
+    taken_ += needed;
+    if (++place_ == plan_.end(missing_[shard_]) && ++shard_ < missing_.size()) place_ = plan_.first(missing_[shard_]);
+    return Claim{claimed_++, id, needed};
+  }
+}
+
+void ConvertRun::deliver(const Claim& claim, Result<ConvertedSample> sample) {
+  const Bytes left = sample ? sample->bytes.size() + kOverhead : kOverhead;
+  const MutexLock lock(mutex_);
+  taken_ = taken_ - claim.taken + left;
+  finished_.emplace(claim.number, Finished{std::move(sample), left});
+  if (left < claim.taken) room_.notify_all();
+  arrived_.notify_one();
+}
+
+void ConvertRun::read_samples() {
+  SampleReader reader(plan_.source());
+  while (const std::optional<Claim> mine = claim()) {
+    const Status go_on = ask_to_stop();
+    Read read{*mine, go_on ? reader.read(mine->id) : Result<std::vector<std::byte>>(go_on.error())};
+    const MutexLock lock(mutex_);
+    reads_.emplace(mine->number, std::move(read));
+    read_.notify_one();
+  }
+}
+
+// The one that is needed first.
+std::optional<ConvertRun::Read> ConvertRun::next_read() {
+  const MutexLock lock(mutex_);
+  while (!stopped_ && converting_ < to_do_ && reads_.empty()) read_.wait(mutex_);
+  if (stopped_ || converting_ == to_do_) return std::nullopt;
+  if (++converting_ == to_do_) read_.notify_all();  // nobody else gets one
+  return std::move(reads_.extract(reads_.begin()).mapped());
+}
+
+Result<ConvertedSample> ConvertRun::convert(Read read, SampleConverter& converter) const {
+  FORELOAD_TRY(ask_to_stop());
+  if (!read.bytes) return read.bytes.error();
+  const SampleId id = read.claim.id;
+  auto sample = converter.convert(plan_.source().key(id), *std::move(read.bytes));
+  if (sample || sample.error().code == Code::kCancelled) return sample;
+  const Error& error = sample.error();
+  const char* advice =
+      error.code == Code::kBadSample ? ". Remove it, or copy such samples as they are (--on-error keep)" : "";
+  return Error{error.code, fmt::format("{}: {}{}", describe_sample(plan_.source(), id), error.message, advice)};
+}
+
+void ConvertRun::convert_samples() {
+  SampleConverter converter(options_, pool_);
+  while (std::optional<Read> read = next_read()) {
+    const Claim mine = read->claim;
+    deliver(mine, convert(*std::move(read), converter));
+  }
+}
+
+Result<ConvertedSample> ConvertRun::take(std::uint64_t number) {
+  for (;;) {
+    FORELOAD_TRY(ask_to_stop());
+    const MutexLock lock(mutex_);
+    if (finished_.find(number) == finished_.end()) arrived_.wait_until(mutex_, now() + kPoll);
+    const auto found = finished_.find(number);
+    if (found == finished_.end()) continue;
+    Finished finished = std::move(found->second);
+    finished_.erase(found);
+    taken_ -= finished.taken;
+    room_.notify_all();
+    return std::move(finished.sample);
+  }
+}
+
+Result<ShardAccount> ConvertRun::write_shard(std::uint64_t shard) {
+  FORELOAD_ASSIGN(ShardWriter writer, ShardWriter::create(destination_, shard));
+  for (std::uint64_t place = plan_.first(shard); place < plan_.end(shard); ++place) {
+    FORELOAD_ASSIGN(const ConvertedSample sample, take(written_++));
+    FORELOAD_TRY(writer.add(plan_.source(), plan_.sample_at(place), sample));
+    if (options_.progress) options_.progress(plan_.samples() - to_do_ + written_);
+  }
+  return std::move(writer).publish();
+}
+
+Result<std::vector<ShardAccount>> ConvertRun::write_all_shards() {
+  std::vector<ShardAccount> accounts;
+  for (const std::uint64_t shard : missing_) {
+    FORELOAD_ASSIGN(ShardAccount account, write_shard(shard));
+    accounts.push_back(std::move(account));
+  }
+  return accounts;
+}
+
+// Fewer threads than asked for: slower, not wrong. But one of each kind is needed.
+Status ConvertRun::start(std::vector<Thread>& threads) {
+  const unsigned readers = std::min(kReadersPerThread * threads_, kMostReaders);
+  for (unsigned i = 0; i < readers + threads_; ++i) {
+    const bool reads = i >= threads_;
+    auto thread = Thread::start(reads ? "convert-read" : "convert", [this, reads] {
+      if (reads) {
+        read_samples();
+      } else {
+        convert_samples();
+      }
+    });
+    if (thread) {
+      threads.push_back(*std::move(thread));
+    } else if (i == 0 || i == threads_) {
+      return thread.error();
+    }
+  }
+  return {};
+}
+
+Result<std::vector<ShardAccount>> ConvertRun::run() {
+  std::vector<Thread> threads;
+  const Status started = start(threads);
+  Result<std::vector<ShardAccount>> accounts =
+      started ? write_all_shards() : Result<std::vector<ShardAccount>>(started.error());
+  stop();
+  return accounts;
+}
+
+}  // namespace foreload

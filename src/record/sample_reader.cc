@@ -1,0 +1,61 @@
+#include "record/sample_reader.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+#include <thread>
+
+#include "source/describe.h"
+
+namespace foreload {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kAttempts = 4;
+constexpr auto kFirstPause = 10ms;  // then four times as long each time
+
+}  // namespace
+
+Status SampleReader::open(const Extent& extent) {
+  if (extent.shared && shard_ == extent.file) return {};
+  shard_.reset();
+  FORELOAD_ASSIGN(file_, open_below(extent.root, extent.path));
+  if (extent.shared) shard_ = extent.file;
+  return {};
+}
+
+Status SampleReader::read_once(SampleId id, const Extent& extent, std::vector<std::byte>& bytes) {
+  FORELOAD_TRY(open(extent));
+  const Status status = read_exactly(file_.get(), extent.offset, bytes);
+  if (!status && status.error().code != Code::kDataChanged) return status;
+  // After the read, so that a change during it shows, too.
+  FORELOAD_ASSIGN(const FileStamp found, stamp_of(file_.get()));
+  if (!status || found != extent.stamp) return data_changed(source_, id, found);
+  return {};
+}
+
+Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
+  const Extent extent = source_.locate(id);
+  std::vector<std::byte> bytes(extent.length);
+  auto pause = kFirstPause;
+  for (int attempt = 1;; ++attempt, pause *= 4) {
+    Status status = read_once(id, extent, bytes);
+    if (status.ok()) return bytes;
+    shard_.reset();
+    const Error& error = status.error();
+    if (error.code == Code::kDataChanged) return error;
+    if (error.code == Code::kNotFound) {
+      return Error{Code::kDataChanged,
+                   fmt::format("{}: the file is gone since it was indexed", describe_sample(source_, id))};
+    }
+    if (error.code != Code::kIo || attempt == kAttempts) {
+      return Error{error.code, fmt::format("{}: can not be read after {} attempt(s): {}", describe_sample(source_, id),
+                                           attempt, error.message)};
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace foreload

@@ -1,0 +1,23 @@
+// shrink_image: an image made smaller, antialiased, and encoded as JPEG again. With loss.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "foreload/loader.h"
+#include "foreload/result.h"
+#include "foreload/source.h"
+
+namespace foreload {
+
+// `size` with its longer side at most `max_side`, the shorter one rounded and at least 1.
+Dimensions shrunk_size(Dimensions size, std::uint32_t max_side);
+// What shrink_image takes at most for an image of `size`, about.
+Bytes shrink_memory(Dimensions size, Bytes file_bytes);
+// Gray stays gray, colour is stored as 4:2:0. kBadSample: it can not be decoded.
+Result<std::vector<std::byte>> shrink_image(std::span<const std::byte> image, Dimensions to, std::uint32_t quality,
+                                            const Limits& limits);
+
+}  // namespace foreload
