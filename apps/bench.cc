@@ -113,7 +113,8 @@ Result<Json> run_bench_prep(PrepRatesOptions options, const Output& output) {
   }
   output.line("images per second of one core: {}", fmt::join(report.rates, ", "));
   for (const std::string& reason : report.skipped) output.line("not measured: {}", reason);
-  return Json{{"figures", figures}, {"skipped", report.skipped}};
+  output.line("{}", report.advice);
+  return Json{{"figures", figures}, {"skipped", report.skipped}, {"advice", report.advice}};
 }
 
 // The flags of the whole command follow `prep`, too.

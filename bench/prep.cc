@@ -32,7 +32,7 @@ int main_with(int argc, char** argv) {
   for (const PrepFigure& figure : report->figures) {
     lines.add(figure.name, figure.value, figure.unit, figure.goal, figure.at_least, figure.how);
   }
-  if (!json) fmt::print("images per second of one core: {}\n", fmt::join(report->rates, ", "));
+  if (!json) fmt::print("images per second of one core: {}\n{}\n", fmt::join(report->rates, ", "), report->advice);
   return lines.print(json);
 }
 

@@ -57,11 +57,11 @@ install(FILES ${FORELOAD_PYTHON_FILES} DESTINATION ${FORELOAD_PYTHON_DIR} COMPON
 if(FORELOAD_BENCHMARKS AND FORELOAD_APPS)
   # bench/peers compare with other loaders in Python: this is how `make bench` starts them.
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/bench/peers_torch
-    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE
     CONTENT "#!/bin/sh
 PYTHONPATH='${CMAKE_BINARY_DIR}/python' FORELOAD_CLI='$<TARGET_FILE:foreload_cli>' exec '${Python_EXECUTABLE}' \
   -B '${CMAKE_CURRENT_SOURCE_DIR}/bench/peers/torch_dataloader.py' \"$@\"
-")
+"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   add_dependencies(benchmarks _foreload foreload_cli)
 endif()
 

@@ -14,6 +14,7 @@
 
 #include "prep/chain.h"
 #include "prep/erase.h"
+#include "prep/resize_kernels.h"
 
 namespace foreload {
 
@@ -74,6 +75,7 @@ Result<Bytes> ImageRun::begin(std::span<const std::byte> sample, const PrepKey& 
 
 Status ImageRun::finish(std::span<std::byte> out) {
   Status status = decode(out);
+  program_.tables.kernels->flush();
   damaged_ = decoder_->damaged();
   decoder_->close();
   if (status) erase(out);

@@ -115,9 +115,14 @@ template <typename T>
 void TensorWriter::fill_black(const Tables<T>& tables) {
   T* out = reinterpret_cast<T*>(out_);
   const std::size_t plane = width_ * height_;
-  for (std::size_t i = 0; i < plane * kChannels; ++i) {
-    const std::size_t channel = tables_->layout == Layout::kNchw ? i / plane : i % kChannels;
-    out[i] = tables[channel][0];
+  if (tables_->layout == Layout::kNchw) {
+    for (std::size_t channel = 0; channel < kChannels; ++channel) {
+      std::fill_n(out + channel * plane, plane, tables[channel][0]);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < plane; ++i) {
+    for (std::size_t channel = 0; channel < kChannels; ++channel) out[i * kChannels + channel] = tables[channel][0];
   }
 }
 

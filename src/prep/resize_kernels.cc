@@ -108,7 +108,8 @@ constexpr PixelKernels kPlain{.name = "plain",
                               .split = plain_split,
                               .column = plain_column,
                               .column_to_tensor = plain_column_to_tensor,
-                              .write = plain_write};
+                              .write = plain_write,
+                              .flush = [] {}};
 
 }  // namespace
 

@@ -68,6 +68,8 @@ struct PixelKernels {
   // The last pass, straight into the tensor. REQUIRES: the tables are made for these kernels.
   void (*column_to_tensor)(const ColumnResize&, const TensorRow&);
   void (*write)(const RowWrite&, const TensorRow&);
+  // After the last row of a tensor, before another thread reads it.
+  void (*flush)();
 };
 
 // For any machine; the twin that all others must equal.

@@ -15,6 +15,7 @@
 #define HWY_TARGET_INCLUDE "prep/resize_simd.cc"
 #include <hwy/foreach_target.h>
 // foreach_target.h must come first.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "prep/resize_kernels.h"
@@ -263,7 +264,10 @@ struct AsF16 {
   }
 };
 
-template <typename As, Layout kLayout>
+// kPast: past the caches, since a batch is larger than they are and nobody reads it soon. REQUIRES: aligned vectors.
+enum class Store { kThrough, kPast };
+
+template <typename As, Layout kLayout, Store kStore = Store::kThrough>
 struct ToTensor {
   using T = hn::TFromD<typename As::D>;
   As as;
@@ -278,7 +282,11 @@ struct ToTensor {
     const auto r = as.template element<0>(pixels.r);
     const auto g = as.template element<1>(pixels.g);
     const auto b = as.template element<2>(pixels.b);
-    if constexpr (kLayout == Layout::kNchw) {
+    if constexpr (kStore == Store::kPast) {
+      hn::Stream(r, d, out + x);
+      hn::Stream(g, d, out + plane + x);
+      hn::Stream(b, d, out + 2 * plane + x);
+    } else if constexpr (kLayout == Layout::kNchw) {
       hn::StoreU(r, d, out + x);
       hn::StoreU(g, d, out + plane + x);
       hn::StoreU(b, d, out + 2 * plane + x);
@@ -296,9 +304,18 @@ HWY_INLINE void move_row(const From& from, const To& to, std::size_t width) {
   if (x < width) to.put(from.at(width - kLanes), width - kLanes);
 }
 
+// Whether all vectors of a row of f32 planes are aligned.
+bool is_aligned(const TensorRow& row, std::size_t width) {
+  constexpr std::size_t kVector = kLanes * sizeof(float);
+  return width % kLanes == 0 && row.plane * sizeof(float) % kVector == 0 &&
+         reinterpret_cast<std::uintptr_t>(row.out) % kVector == 0;
+}
+
 template <typename As, typename From>
 HWY_INLINE void move_as(const From& from, const TensorRow& row, std::size_t width) {
-  if (row.tables.layout == Layout::kNchw) {
+  if (std::is_same_v<As, AsF32> && row.tables.layout == Layout::kNchw && is_aligned(row, width)) {
+    move_row(from, ToTensor<AsF32, Layout::kNchw, Store::kPast>(row), width);
+  } else if (row.tables.layout == Layout::kNchw) {
     move_row(from, ToTensor<As, Layout::kNchw>(row), width);
   } else {
     move_row(from, ToTensor<As, Layout::kNhwc>(row), width);
@@ -340,6 +357,10 @@ void write(const RowWrite& job, const TensorRow& row) {
   }
 }
 
+void flush() {
+  hwy::FlushStream();
+}
+
 }  // namespace
 
 const PixelKernels* kernels() {
@@ -349,7 +370,8 @@ const PixelKernels* kernels() {
                                      .split = split,
                                      .column = column,
                                      .column_to_tensor = column_to_tensor,
-                                     .write = write};
+                                     .write = write,
+                                     .flush = flush};
   return &kKernels;
 }
 

@@ -10,7 +10,6 @@
 #include "prep/image.h"
 #include "prep/jpeg.h"
 #include "prep/jpeg_layout.h"
-#include "prep/jpeg_rewrite.h"
 #include "prep/jpeg_splice.h"
 #include "probe/synthetic.h"
 
@@ -52,13 +51,11 @@ Result<std::vector<Picture>> photographs(const std::string& folder, unsigned mos
 }
 
 // Bytes of the small JPEG that a crop needs, against the file.
-Result<double> share_touched(const Picture& jpeg, const Box& crop) {
+Result<double> share_touched(const Picture& jpeg, std::span<const std::uint32_t> rows, const Box& crop) {
   const auto layout = parse_jpeg_layout(jpeg);
-  if (!layout) return 1.0;
+  if (!layout || rows.empty()) return 1.0;
   const JpegSplice splice = plan_jpeg_splice(*layout, crop, 8);
   if (covers_most(*layout, splice)) return 1.0;
-  std::vector<std::uint32_t> rows;
-  FORELOAD_TRY(jpeg_row_offsets(jpeg, *layout, rows));
   Picture small(jpeg_splice_bytes(*layout, splice, rows));
   FORELOAD_ASSIGN(const std::size_t size, write_jpeg_splice(jpeg, *layout, splice, rows, small));
   return static_cast<double>(size) / static_cast<double>(jpeg.size());
@@ -77,10 +74,20 @@ Result<PrepPictures> PrepPictures::load(const std::string& photos, unsigned most
   for (const Picture& jpeg : pictures.raw) {
     FORELOAD_ASSIGN(const Dimensions size, jpeg_dimensions(jpeg));
     pictures.sizes.push_back(size);
-    const auto rewritten = rewriter.rewrite(jpeg, Limits{});
-    pictures.converted.push_back(rewritten ? Picture(rewritten->begin(), rewritten->end()) : jpeg);
+    FORELOAD_TRY(pictures.add_converted(jpeg, rewriter));
   }
   return pictures;
+}
+
+Status PrepPictures::add_converted(const Picture& jpeg, JpegRewriter& rewriter) {
+  const auto rewritten = rewriter.rewrite(jpeg, Limits{});
+  converted.push_back(rewritten ? Picture(rewritten->begin(), rewritten->end()) : jpeg);
+  rows.emplace_back();
+  intervals.push_back(0);
+  if (!rewritten) return {};
+  FORELOAD_ASSIGN(const JpegLayout layout, parse_jpeg_layout(converted.back()));
+  intervals.back() = layout.interval;
+  return jpeg_row_offsets(converted.back(), layout, rows.back());
 }
 
 double PrepPictures::mean_converted_size() const {
@@ -94,7 +101,7 @@ double PrepPictures::mean_converted_size() const {
 Result<double> PrepPictures::bytes_touched(const std::vector<Box>& crops) const {
   double sum = 0;
   for (std::size_t i = 0; i < crops.size(); ++i) {
-    FORELOAD_ASSIGN(const double share, share_touched(converted[i], crops[i]));
+    FORELOAD_ASSIGN(const double share, share_touched(converted[i], rows[i], crops[i]));
     sum += share;
   }
   return sum / static_cast<double>(crops.size());

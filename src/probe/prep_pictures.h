@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "foreload/source.h"
 #include "prep/chain.h"
 #include "prep/geometry.h"
+#include "prep/jpeg_rewrite.h"
 
 namespace foreload {
 
@@ -16,6 +18,10 @@ struct PrepPictures {
   std::vector<std::vector<std::byte>> raw;
   std::vector<std::vector<std::byte>> converted;  // as they are where they can not be converted
   std::vector<Dimensions> sizes;
+  // Of the converted ones, as a record index has them: where the rows of MCUs begin, and the MCUs between two restart
+  // markers. Empty and 0 where nothing could be converted.
+  std::vector<std::vector<std::uint32_t>> rows;
+  std::vector<std::uint32_t> intervals;
 
   // At most `most` JPEGs of a folder, evenly picked; synthetic ones when `photos` is empty.
   static Result<PrepPictures> load(const std::string& photos, unsigned most);
@@ -23,6 +29,9 @@ struct PrepPictures {
   double mean_converted_size() const;  // against raw
   // The mean share of a converted file that is needed for the crops.
   Result<double> bytes_touched(const std::vector<Box>& crops) const;
+
+ private:
+  Status add_converted(const std::vector<std::byte>& jpeg, JpegRewriter& rewriter);
 };
 
 // The key of a sample in a round, and the crop that RandomResizedCrop as the first op of a chain makes of it.

@@ -4,6 +4,7 @@
 //   raw      the chain on the raw files                                     the plain twin's, Pillow's
 //   converted  the chain on the converted files                    finish   resize + flip + normalise to the tensor
 //   limit    JPEGs that hold the crops' MCUs and nothing else      torchvision   on PIL, one thread
+//   …, fast  the chain in decode mode fast                         rewrite, copy   with proof; libjpeg's bare one
 //
 // A figure is the median over the rounds of a ratio inside a round, so what disturbs a round disturbs both sides.
 #include "probe/prep_rates.h"
@@ -11,180 +12,38 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <optional>
 
-#include "base/random.h"
-#include "prep/image.h"
-#include "prep/jpeg.h"
-#include "prep/output.h"
-#include "prep/resize.h"
 #include "prep/resize_kernels.h"
+#include "probe/fast_decode.h"
 #include "probe/jpeg_crop.h"
 #include "probe/loader_rates.h"
 #include "probe/prep_pictures.h"
+#include "probe/prep_work.h"
 #include "probe/python_peer.h"
 
 namespace foreload {
 
 namespace {
 
-constexpr unsigned kSide = 224;
-// Tensors that are filled before the first is used again, as those of a batch would be.
-constexpr std::size_t kBatch = 64;
 constexpr unsigned kResizes = 4;  // passes of what is too quick to be measured once
-
-// Of this thread: what others run on the machine does not count.
-double thread_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-template <typename Work>
-Result<double> timed(Work work) {
-  const double start = thread_seconds();
-  FORELOAD_TRY(work());
-  return thread_seconds() - start;
-}
-
-class NoSink final : public RowSink {
- public:
-  void push(const std::uint8_t*) override {}
-};
-
-// The tensors of a batch, one after the other and aligned as in a ring.
-class Tensors {
- public:
-  explicit Tensors(Bytes bytes) : bytes_(bytes) {}
-
-  Result<std::span<std::byte>> next() {
-    if (count_++ % kBatch == 0) FORELOAD_TRY(memory_.reset(Scratch::padded(bytes_) * kBatch));
-    return memory_.take<std::byte>(bytes_);
-  }
-
- private:
-  Bytes bytes_;
-  Scratch memory_;
-  std::size_t count_ = 0;
-};
-
-enum class Kernels { kBest, kPlain };
-
-// Works on pixels in memory, which are noise: what they show costs nothing.
-class PixelWork {
- public:
-  explicit PixelWork(std::uint32_t widest)
-      : row_bytes_(row_bytes(widest)),
-        rows_(row_bytes_ * kRows),
-        tensors_(std::size_t{kSide} * kSide * 3 * sizeof(float)),
-        tables_(OutputTables::make(DType::kF32, Layout::kNchw, kImageNet)) {
-    KeyedRandom random(1, 0, 0, 0);
-    for (auto& byte : rows_) byte = static_cast<std::uint8_t>(random.next_u32());
-  }
-
-  Status resize(const std::vector<Box>& crops, Kernels kernels) {
-    NoSink nowhere;
-    for (const Box& crop : crops) FORELOAD_TRY(run(crop, false, kernels, nowhere));
-    return {};
-  }
-
-  Status finish(const std::vector<Box>& crops) {
-    for (std::size_t i = 0; i < crops.size(); ++i) {
-      FORELOAD_TRY(run(crops[i], i % 2 == 1, Kernels::kBest, writer_));
-    }
-    return {};
-  }
-
- private:
-  static constexpr std::size_t kRows = 8;
-
-  Status run(const Box& crop, bool mirrored, Kernels kernels, RowSink& to) {
-    geometry_.begin({crop.width, crop.height});
-    FORELOAD_TRY(geometry_.resize({kSide, kSide}));
-    if (mirrored) geometry_.mirror();
-    geometry_.settle();
-    if (&to == &writer_) {
-      FORELOAD_ASSIGN(const auto tensor, tensors_.next());
-      writer_.prepare(tables_, geometry_.last_view(), tensor);
-    }
-    if (geometry_.steps().empty()) return push_rows(crop.height, to);
-    const ResizeStep& step = geometry_.steps()[0];
-    FORELOAD_TRY(scratch_.reset(ResizeStage::bytes(step)));
-    if (kernels == Kernels::kBest) stage_.prepare(step, scratch_, to);
-    if (kernels == Kernels::kPlain) stage_.prepare_plain(step, scratch_, to);
-    return push_rows(crop.height, stage_);
-  }
-
-  Status push_rows(std::uint32_t count, RowSink& to) {
-    for (std::uint32_t y = 0; y < count; ++y) to.push(rows_.data() + y % kRows * row_bytes_);
-    return {};
-  }
-
-  std::size_t row_bytes_;
-  std::vector<std::uint8_t> rows_;
-  Tensors tensors_;
-  OutputTables tables_;
-  Geometry geometry_;
-  Scratch scratch_;
-  ResizeStage stage_;
-  TensorWriter writer_;
-};
-
-// Works on JPEGs in memory.
-class JpegWork {
- public:
-  static Result<JpegWork> make() {
-    FORELOAD_ASSIGN(Chain chain,
-                    Chain::compile({.transforms = {random_resized_crop(kSide), random_flip(), normalize(kImageNet)}}));
-    return JpegWork(std::make_unique<Chain>(std::move(chain)));
-  }
-
-  // An empty box stands for the whole picture.
-  Status decode(const std::vector<std::byte>& jpeg, Box box) {
-    FORELOAD_ASSIGN(const Dimensions size, decoder_->open(jpeg, Limits{}));
-    if (box.width == 0) box = {0, 0, size.width, size.height};
-    const std::size_t need = decoder_->memory(box).scratch;
-    if (scratch_.size() < need) scratch_.resize(need);
-    FORELOAD_TRY(decoder_->start(box, scratch_));
-    for (std::uint32_t row = 0; row < box.height; ++row) FORELOAD_TRY(decoder_->next_row());
-    decoder_->close();
-    return {};
-  }
-
-  Status decode_all(const std::vector<std::vector<std::byte>>& jpegs, const std::vector<Box>& boxes) {
-    for (std::size_t i = 0; i < jpegs.size(); ++i) FORELOAD_TRY(decode(jpegs[i], boxes.empty() ? Box{} : boxes[i]));
-    return {};
-  }
-
-  Status run_chain(const std::vector<std::vector<std::byte>>& jpegs, unsigned round) {
-    for (std::size_t i = 0; i < jpegs.size(); ++i) {
-      FORELOAD_TRY(runner_.begin(jpegs[i], prep_key(round, i)));
-      FORELOAD_ASSIGN(const auto tensor, tensors_.next());
-      FORELOAD_TRY(runner_.finish(tensor));
-    }
-    return {};
-  }
-
- private:
-  explicit JpegWork(std::unique_ptr<Chain> chain)
-      : chain_(std::move(chain)), runner_(*chain_), decoder_(make_jpeg_decoder()), tensors_(chain_->output().bytes()) {}
-
-  std::unique_ptr<Chain> chain_;
-  ChainRunner runner_;
-  std::unique_ptr<ImageDecoder> decoder_;
-  std::vector<std::uint8_t> scratch_;
-  Tensors tensors_;
-};
+constexpr std::uint64_t kComparedCrops = 500;
+constexpr double kMostLevels = 3;    // mean difference of fast
+constexpr double kLeastPsnr = 30;    // dB
+constexpr unsigned kSmallSide = 96;  // a target so small that most crops of a photograph are twice as large
 
 // CPU seconds of a round, by the names above; what was not measured is not there.
 using Round = std::map<std::string, double>;
 
 class PrepMeasurement {
  public:
-  PrepMeasurement(const PrepRatesOptions& options, PrepPictures pictures, JpegWork jpegs)
-      : options_(options), pictures_(std::move(pictures)), jpegs_(std::move(jpegs)), pixels_(widest(pictures_)) {}
+  PrepMeasurement(const PrepRatesOptions& options, PrepPictures pictures, ChainWork exact, ChainWork fast)
+      : options_(options),
+        pictures_(std::move(pictures)),
+        exact_(std::move(exact)),
+        fast_(std::move(fast)),
+        pixels_(widest(pictures_)) {}
 
   Result<PrepReport> run() {
     start_peer();
@@ -193,7 +52,8 @@ class PrepMeasurement {
       if (round > 0) rounds_.push_back(std::move(seconds));  // the first one warms everything up
       if (options_.progress) options_.progress(round);
     }
-    FORELOAD_TRY(report());
+    report();
+    for (const unsigned side : {kPrepSide, kSmallSide}) FORELOAD_TRY(compare_fast(side));
     return std::move(report_);
   }
 
@@ -228,13 +88,24 @@ class PrepMeasurement {
     touched_ += touched;
     FORELOAD_ASSIGN(const auto limit, limit_jpegs(crops));
     Round seconds;
-    FORELOAD_ASSIGN(seconds["decode"], timed([&] { return jpegs_.decode_all(pictures_.raw, crops); }));
-    FORELOAD_ASSIGN(seconds["raw"], timed([&] { return jpegs_.run_chain(pictures_.raw, round); }));
-    FORELOAD_ASSIGN(seconds["converted"], timed([&] { return jpegs_.run_chain(pictures_.converted, round); }));
-    FORELOAD_ASSIGN(seconds["limit"], timed([&] { return jpegs_.decode_all(limit, {}); }));
+    FORELOAD_ASSIGN(seconds["decode"], timed([&] { return decode_.run(pictures_.raw, crops); }));
+    FORELOAD_ASSIGN(seconds["raw"], timed([&] { return exact_.run_raw(pictures_, round); }));
+    FORELOAD_ASSIGN(seconds["raw, fast"], timed([&] { return fast_.run_raw(pictures_, round); }));
+    FORELOAD_ASSIGN(seconds["converted"], timed([&] { return exact_.run_converted(pictures_, round); }));
+    FORELOAD_ASSIGN(seconds["converted, fast"], timed([&] { return fast_.run_converted(pictures_, round); }));
+    FORELOAD_ASSIGN(seconds["limit"], timed([&] { return decode_.run(limit, {}); }));
+    FORELOAD_TRY(measure_rewrite(round, seconds));
     FORELOAD_TRY(measure_pixels(crops, seconds));
     FORELOAD_TRY(measure_peer(crops, seconds));
     return seconds;
+  }
+
+  Status measure_rewrite(unsigned round, Round& seconds) {
+    FORELOAD_ASSIGN(const RewriteWork::Seconds spent, rewrite_.run(pictures_, round));
+    if (spent.copy == 0) return {};
+    seconds["rewrite"] = spent.rewrite;
+    seconds["copy"] = spent.copy;
+    return {};
   }
 
   Status measure_pixels(const std::vector<Box>& crops, Round& seconds) {
@@ -254,10 +125,10 @@ class PrepMeasurement {
   Status measure_peer(const std::vector<Box>& crops, Round& seconds) {
     if (!peer_) return {};
     if (!peer_->pillow().empty()) {
-      FORELOAD_ASSIGN(seconds["pillow"], peer_->resize(crops, kSide));
+      FORELOAD_ASSIGN(seconds["pillow"], peer_->resize(crops, kPrepSide));
     }
     if (!peer_->torchvision().empty()) {
-      FORELOAD_ASSIGN(seconds["torchvision"], peer_->prepare(crops, kSide));
+      FORELOAD_ASSIGN(seconds["torchvision"], peer_->prepare(crops, kPrepSide));
     }
     return {};
   }
@@ -284,7 +155,7 @@ class PrepMeasurement {
     return rates.empty() ? "" : fmt::format("{} {:.0f}", what, median(std::move(rates)));
   }
 
-  Status report() {
+  void report() {
     const std::string of = fmt::format("median of {} rounds of {} {}, one core", options_.rounds, pictures_.raw.size(),
                                        options_.photos.empty() ? "synthetic JPEGs" : "photographs");
     const std::string chain = "RandomResizedCrop(224) + flip + normalise to f32, " + of;
@@ -307,16 +178,59 @@ class PrepMeasurement {
     add("converted_size", pictures_.mean_converted_size(), 1.02, false, "file size against the original, mean");
     add("converted_bytes_touched", touched_ / (options_.rounds + 1), 0.54, false,
         "bytes of a converted file that are decoded for a RandomResizedCrop, mean");
-    for (const char* what :
-         {"decode", "raw", "converted", "limit", "finish", "resize", "twin", "pillow", "torchvision"}) {
+    add("rewrite_against_bare_copy", ratio("copy", "rewrite"), 0.65, true,
+        "rewriting with proof, against libjpeg copying the coefficients with the same restart markers, " + of);
+    add("fast_against_exact_raw", ratio("raw", "raw, fast"), 0.97, true, chain + "; decode mode fast against exact");
+    add("fast_against_exact_converted", ratio("converted", "converted, fast"), 0.97, true,
+        chain + "; decode mode fast against exact");
+    for (const char* what : {"decode", "raw", "raw, fast", "converted", "converted, fast", "limit", "finish", "resize",
+                             "twin", "pillow", "torchvision"}) {
       if (auto text = rate(what); !text.empty()) report_.rates.push_back(std::move(text));
     }
+  }
+
+  // The goals are the bounds that docs/design/prep.md states.
+  Status compare_fast(unsigned side) {
+    FORELOAD_ASSIGN(const FastDecode fast,
+                    measure_fast_decode(pictures_, {.side = side, .crops = kComparedCrops, .stop = options_.stop}));
+    if (side == kPrepSide) report_.advice = advice(fast);
+    if (fast.scaled.mean_square == 0) {
+      report_.skipped.push_back(fmt::format("fast against exact at {0} x {0}: no crop is decoded smaller", side));
+      return {};
+    }
+    const std::string of = fmt::format("decode mode fast against exact, RandomResizedCrop({}) to u8", side);
+    const std::string some =
+        fmt::format("{}, the {} of {} crops ({:.0f} %) that are decoded smaller; worst {:.1f} dB", of,
+                    fast.scaled.crops, fast.all.crops, 100 * fast.scaled_share(), fast.worst_psnr);
+    const std::string all = fmt::format("{}, all {} crops", of, fast.all.crops);
+    add_difference(fmt::format("{}_all", side), fast.all, all);
+    add_difference(fmt::format("{}_scaled", side), fast.scaled, some);
     return {};
+  }
+
+  void add_difference(const std::string& which, const PixelDifference& difference, const std::string& how) {
+    report_.figures.push_back(
+        {"prep/fast_levels_" + which, difference.mean_levels, "levels", kMostLevels, false, "mean absolute, " + how});
+    report_.figures.push_back({"prep/fast_psnr_" + which, difference.psnr(), "dB", kLeastPsnr, true, how});
+  }
+
+  std::string advice(const FastDecode& fast) const {
+    if (fast.scaled.crops == 0) {
+      return "decode mode fast would gain nothing on these pictures: no crop is twice as large as its target";
+    }
+    return fmt::format(
+        "decode mode fast would make prep {:.2f} times as fast on these files, {:.2f} times once they are "
+        "converted: {:.0f} % of the crops are decoded smaller, and differ by {:.1f} levels on average",
+        *ratio("raw", "raw, fast"), *ratio("converted", "converted, fast"), 100 * fast.scaled_share(),
+        fast.scaled.mean_levels);
   }
 
   const PrepRatesOptions& options_;
   PrepPictures pictures_;
-  JpegWork jpegs_;
+  ChainWork exact_;
+  ChainWork fast_;
+  DecodeWork decode_;
+  RewriteWork rewrite_;
   PixelWork pixels_;
   std::optional<PythonPeer> peer_;
   std::vector<Round> rounds_;
@@ -328,8 +242,9 @@ class PrepMeasurement {
 
 Result<PrepReport> measure_prep(const PrepRatesOptions& options) {
   FORELOAD_ASSIGN(PrepPictures pictures, PrepPictures::load(options.photos, options.images));
-  FORELOAD_ASSIGN(JpegWork jpegs, JpegWork::make());
-  PrepMeasurement measurement(options, std::move(pictures), std::move(jpegs));
+  FORELOAD_ASSIGN(ChainWork exact, ChainWork::make(Decode::kExact));
+  FORELOAD_ASSIGN(ChainWork fast, ChainWork::make(Decode::kFast));
+  PrepMeasurement measurement(options, std::move(pictures), std::move(exact), std::move(fast));
   return measurement.run();
 }
 

@@ -34,6 +34,7 @@ struct PrepReport {
   std::vector<PrepFigure> figures;
   std::vector<std::string> skipped;  // what could not be measured, and why
   std::vector<std::string> rates;    // images per second behind the ratios, for people
+  std::string advice;                // what Decode::kFast would gain on these pictures
 };
 
 Result<PrepReport> measure_prep(const PrepRatesOptions& options);
