@@ -14,5 +14,6 @@ function(foreload_bench name)
   add_dependencies(benchmarks bench_${name})
 endfunction()
 
+foreload_bench(convert SOURCES convert.cc)
 foreload_bench(loader SOURCES loader.cc)
 foreload_bench(prep SOURCES prep.cc)
