@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "prep/chain.h"
+#include "probe/prep_work.h"
 
 namespace foreload {
 
@@ -25,11 +26,11 @@ class Mode {
     return Mode(std::make_unique<Chain>(std::move(chain)));
   }
 
-  Result<std::span<const std::byte>> run(std::span<const std::byte> jpeg, const PrepKey& key) {
+  Status run(std::span<const std::byte> jpeg, const PrepKey& key) {
     FORELOAD_TRY(runner_.begin(jpeg, key));
-    FORELOAD_TRY(runner_.finish(pixels_));
-    return std::span<const std::byte>(pixels_);
+    return runner_.finish(pixels_);
   }
+  std::span<const std::byte> pixels() const { return pixels_; }
 
  private:
   explicit Mode(std::unique_ptr<Chain> chain)
@@ -86,9 +87,11 @@ Result<FastDecode> measure_fast_decode(const PrepPictures& pictures, const FastD
     const std::vector<Box> crops = crops_of_round(pictures, round);
     for (std::size_t i = 0; i < crops.size(); ++i) {
       if (options.stop && options.stop()) return Error{Code::kCancelled, "stopped by a signal"};
-      FORELOAD_ASSIGN(const auto expected, exact.run(pictures.raw[i], prep_key(round, i)));
-      FORELOAD_ASSIGN(const auto actual, fast.run(pictures.raw[i], prep_key(round, i)));
-      const PixelDifference one = difference(expected, actual);
+      FORELOAD_ASSIGN(const double slow, timed([&] { return exact.run(pictures.raw[i], prep_key(round, i)); }));
+      FORELOAD_ASSIGN(const double quick, timed([&] { return fast.run(pictures.raw[i], prep_key(round, i)); }));
+      sum.exact_seconds += slow;
+      sum.fast_seconds += quick;
+      const PixelDifference one = difference(exact.pixels(), fast.pixels());
       add(one, sum.all);
       if (!decodes_smaller(crops[i], options.side)) continue;
       add(one, sum.scaled);

@@ -20,8 +20,10 @@ struct PixelDifference {
 
 struct FastDecode {
   PixelDifference all;
-  PixelDifference scaled;  // crops that were decoded at a fraction
-  double worst_psnr = 0;   // of a single scaled crop
+  PixelDifference scaled;    // crops that were decoded at a fraction
+  double worst_psnr = 0;     // of a single scaled crop
+  double exact_seconds = 0;  // CPU time of all crops
+  double fast_seconds = 0;
 
   double scaled_share() const { return static_cast<double>(scaled.crops) / static_cast<double>(all.crops); }
 };
