@@ -1,14 +1,16 @@
 // bench/convert: `foreload convert` against the cores it has and against libjpeg's bare copy of the same files.
 //   convert [--json] [--photos DIR] [--rounds N] [--images N]
-// Works in a folder of its own below the current one, which is removed at the end.
+// Works in a fresh folder below build/bench-data, which is removed at the end.
 #include "record/convert.h"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
-#include "base/check.h"
 #include "base/clock.h"
+#include "base/files.h"
 #include "base/machine.h"
 #include "base/thread.h"
 #include "probe/generated_dataset.h"
@@ -29,12 +31,18 @@ struct Settings {
 
 class WorkFolder {
  public:
-  WorkFolder() : path_((std::filesystem::current_path() / "bench-convert-XXXXXX").string()) {
-    FORELOAD_CHECK(mkdtemp(path_.data()) != nullptr, "the current folder can be written to");
+  static Result<WorkFolder> make() {
+    std::error_code failed;
+    std::filesystem::create_directories("build/bench-data", failed);
+    std::string path = "build/bench-data/convert-XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) return errno_error("cannot create " + path, errno);
+    return WorkFolder(std::move(path));
   }
-  ~WorkFolder() { remove(path_); }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
+  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder() {
+    if (!path_.empty()) remove(path_);
+  }
 
   std::string path(const char* name) const { return path_ + "/" + name; }
   static void remove(const std::string& path) {
@@ -43,6 +51,7 @@ class WorkFolder {
   }
 
  private:
+  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
 
@@ -82,7 +91,8 @@ double load_average() {
   return getloadavg(&load, 1) == 1 ? load : 0.0;
 }
 
-Status measure(const Settings& settings, const WorkFolder& work, BenchReport& report) {
+Status measure(const Settings& settings, BenchReport& report) {
+  FORELOAD_ASSIGN(const WorkFolder work, WorkFolder::make());
   std::string folder = settings.photos;
   if (folder.empty()) {
     folder = work.path("images");
@@ -129,8 +139,7 @@ int main_with(int argc, char** argv) {
     if (flag == "--images") settings.images = number(argv[++i]);
   }
   BenchReport report;
-  const WorkFolder work;
-  const Status status = measure(settings, work, report);
+  const Status status = measure(settings, report);
   if (status.ok()) return report.print(settings.json);
   fmt::print(stderr, "bench/convert: {}\n", status.error().message);
   return 2;

@@ -22,12 +22,10 @@ void require(bool holds) {
 }
 
 std::vector<std::uint32_t> find_rows(std::span<const std::byte> jpeg) {
-  std::vector<std::uint32_t> runs;
   std::vector<std::uint32_t> rows;
   const auto layout = foreload::parse_jpeg_layout(jpeg);
   if (!layout || std::uint64_t{layout->size.width} * layout->size.height > kLimits.pixels) return {};
   if (!foreload::jpeg_row_offsets(jpeg, *layout, rows)) return {};
-  require(foreload::find_jpeg_restarts(jpeg, *layout, runs).ok());
   require(foreload::are_jpeg_row_offsets(jpeg, *layout, rows));
   return rows;
 }

@@ -180,6 +180,27 @@ class ImageTest(ConvertTest):
         replace = ("--chain", IMAGE_CHAIN, "--on-error", "replace")
         self.assertEqual(self.content(self.top / "out", *replace), self.content(self.folder, *replace))
 
+    def test_broken_pngs_and_webps_are_found(self):
+        try:
+            from PIL import Image
+        except ImportError:
+            self.skipTest("no Pillow here")
+        folder = self.top / "kinds" / "class"
+        folder.mkdir(parents=True)
+        with Image.open(sorted(self.folder.rglob("*.jpg"))[0]) as picture:
+            for name in ("good.png", "good.webp", "short.png", "short.webp"):
+                picture.convert("RGB").save(folder / name)
+        for name in ("short.png", "short.webp"):
+            os.truncate(folder / name, (folder / name).stat().st_size // 2)
+        for flags in ((), ("--keep-original",)):
+            done = self.foreload("convert", folder.parent, self.top / "out", *flags)
+            self.assert_fails(done, "short.png", "--on-error keep", codes=(1,))
+            shutil.rmtree(self.top / "out")
+            report = self.convert(folder.parent, "kept", "--on-error", "keep", *flags)
+            self.assertEqual([bad["key"] for bad in report["bad"]], ["class/short.png", "class/short.webp"])
+            self.assertEqual((report["outcomes"]["copied"], report["outcomes"]["bad"]), (2, 2))
+            shutil.rmtree(self.top / "kept")
+
     def test_other_kinds_are_copied_and_counted(self):
         png = subprocess.run(["/usr/bin/python3", "-c", "import sys; from PIL import Image; "
                               "Image.new('RGB', (30, 20), (1, 2, 3)).save(sys.stdout.buffer, 'png')"],
@@ -256,6 +277,23 @@ class LabelTest(ConvertTest):
         self.assertTrue(all(a != b for a, b in zip(groups[:6], groups[1:6])), groups)
         self.assertEqual(self.report("index", self.top / "out")["dataset"]["samples"], 7)
         self.judge_same(source, self.top / "out")
+
+    def test_equal_stems_that_are_no_neighbours_stay_apart(self):
+        members = []
+        for i in range(30):
+            members += [(f"a/{i % 3}/x.bin", ledger.sample(i)), (f"a/{i % 3}/x.cls", b"%d" % (100 + i))]
+        source = self.tar("source.tar", members)
+        for name, flags in (("out", ()), ("shuffled", ("--shuffle", 3)), ("again", ("--shuffle", 3, "--threads", 1))):
+            self.convert(source, name, *flags)
+            written = members_of(self.top / name)
+            self.assertEqual(len({member for member, _ in written}), 60, "every name once")
+            lines, _ = self.logged(self.top / name, "--batch", 8, "--chain", ledger.chain())
+            labels = dict(zip((data for member, data in written if not member.endswith(".cls")),
+                              (int(data) for member, data in written if member.endswith(".cls"))))
+            self.assertEqual(labels, {ledger.sample(i): 100 + i for i in range(30)})
+            order = [data for member, data in written if not member.endswith(".cls")]
+            self.assertEqual(ledger.judge_lines(lines, [(data, labels[data]) for data in order]), "")
+        self.assertEqual(files_of(self.top / "shuffled"), files_of(self.top / "again"))
 
     def judge_same(self, first, second):
         chain = ("--chain", ledger.chain())

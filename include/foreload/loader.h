@@ -45,7 +45,7 @@ enum class OnError {
 enum class Rewrite {
   kAuto,  // by workers that have nothing else to do, when enough epochs lie ahead
   kOff,
-  kOn,  // at once, when a sample was prepared for the first time
+  kOn,  // at once, when a sample was prepared and nobody else is about to use it
 };
 
 enum class Decode {

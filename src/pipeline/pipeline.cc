@@ -12,7 +12,7 @@ Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
       works_(parts.ring.slots(), options.batch),
       scratch_(options.scratch, options.threads),
       quarantine_(options.limits.replacements),
-      rewriter_({parts.source, parts.arena, scratch_, options.limits}) {}
+      rewriter_({parts.source, parts.arena, scratch_, options.limits}, options.rewrite != Rewrite::kOff) {}
 
 Pipeline::~Pipeline() {
   stop();

@@ -32,7 +32,9 @@ void Preparer::run(std::uint16_t worker) {
 bool Preparer::rewrite_one(Tools& tools, bool idle) {
   RewriteChance chance{.idle = idle};
   if (parts_.epochs != 0) chance.epochs_left = parts_.epochs - 1 - std::min(tools.epoch, parts_.epochs - 1);
-  if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.step(tools.rewriter)) return false;
+  if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.has_offers()) return false;
+  if (!tools.rewriter) tools.rewriter.emplace();
+  if (!parts_.rewriter.step(*tools.rewriter)) return false;
   parts_.fetcher.lease_dropped();
   return true;
 }

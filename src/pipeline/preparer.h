@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/event_record.h"
@@ -46,8 +47,8 @@ class Preparer {
   // What one worker thread owns.
   struct Tools {
     ChainRunner runner;
-    JpegRewriter rewriter{};
-    Epoch epoch = 0;  // of the last sample
+    std::optional<JpegRewriter> rewriter{};  // made when it is needed
+    Epoch epoch = 0;                         // of the last sample
   };
   void prepare(Tools& tools, RingItem item, std::uint16_t worker);
   bool rewrite_one(Tools& tools, bool idle);

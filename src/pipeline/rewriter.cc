@@ -11,15 +11,21 @@
 namespace foreload {
 
 void Rewriter::offer(SampleId id, std::span<const std::byte> bytes) {
+  if (!parts_.arena.is_home(id)) return;
   {
     MutexLock lock(mutex_);
-    if (settled_[id] || offers_.size() == kMostOffers) return;
+    if (settled_.empty() || settled_[id] || offers_.size() == kMostOffers) return;
   }
-  const bool useful = parts_.arena.is_home(id) && is_jpeg(bytes) && !parse_jpeg_layout(bytes).ok();
+  const bool useful = is_jpeg(bytes) && !parse_jpeg_layout(bytes).ok();
   MutexLock lock(mutex_);
   if (useful && (settled_[id] || offers_.size() == kMostOffers)) return;
   settled_[id] = true;
   if (useful) offers_.push_back(id);
+}
+
+bool Rewriter::has_offers() const {
+  MutexLock lock(mutex_);
+  return !offers_.empty();
 }
 
 std::optional<SampleId> Rewriter::take() {
@@ -56,11 +62,12 @@ bool Rewriter::step(JpegRewriter& tool) {
   return true;
 }
 
-// False: somebody reads the sample just now.
+// False: not now; somebody reads the sample, or memory is short. True: it is settled, if only as it was.
 bool Rewriter::rewrite(JpegRewriter& tool, SampleId id, Lease lease) {
   const std::size_t length = lease.bytes().size();
   const auto twin = tool.rewrite(lease.bytes(), parts_.limits);
-  if (!twin || twin->size() > length) return true;  // settled: it stays as it is
+  if (!twin) return twin.error().code != Code::kNoMemory;
+  if (twin->size() > length) return true;  // settled: it stays as it is
   lease = Lease();
   const auto room = parts_.arena.begin_change(id, length);
   if (!room) return false;

@@ -27,12 +27,14 @@ struct RewriterParts {
 
 class Rewriter {
  public:
-  explicit Rewriter(const RewriterParts& parts) : parts_(parts), settled_(parts.source.size()) {}
+  // One that is not enabled takes no offers and no memory.
+  Rewriter(const RewriterParts& parts, bool enabled) : parts_(parts), settled_(enabled ? parts.source.size() : 0) {}
 
   static Bytes bytes_for(std::uint64_t samples) { return samples / 8 + kMostOffers * sizeof(SampleId); }
 
   // A sample was prepared from these bytes. Remembers it when a rewrite may be of use; quick.
   void offer(SampleId id, std::span<const std::byte> bytes) FORELOAD_EXCLUDES(mutex_);
+  bool has_offers() const FORELOAD_EXCLUDES(mutex_);
   // Works on one offered sample. False: there is none.
   bool step(JpegRewriter& tool) FORELOAD_EXCLUDES(mutex_);
   std::uint64_t rewritten() const { return rewritten_; }
@@ -47,7 +49,7 @@ class Rewriter {
 
   RewriterParts parts_;
   std::atomic<std::uint64_t> rewritten_{0};
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::deque<SampleId> offers_ FORELOAD_GUARDED_BY(mutex_);  // at most kMostOffers
   std::vector<bool> settled_ FORELOAD_GUARDED_BY(mutex_);    // offered, done, or of no use
 };

@@ -151,6 +151,40 @@ TEST(HostileTest, WrongFormatsAreRefused) {
   }
 }
 
+// Without the segments of a marker.
+Sample without(const Sample& jpeg, unsigned code) {
+  Sample kept(jpeg.begin(), jpeg.begin() + 2);
+  for (std::size_t place = 2;;) {
+    const auto marker = static_cast<unsigned>(jpeg[place + 1]);
+    const std::size_t end =
+        place + 2 + (static_cast<std::size_t>(jpeg[place + 2]) << 8 | static_cast<std::size_t>(jpeg[place + 3]));
+    const auto at = [&](std::size_t i) { return jpeg.begin() + static_cast<std::ptrdiff_t>(i); };
+    if (marker != code) kept.insert(kept.end(), at(place), marker == 0xda ? jpeg.end() : at(end));
+    if (marker == 0xda) return kept;
+    place = end;
+  }
+}
+
+TEST(HostileTest, TablesOfTheFileBeforeAreNeverUsed) {
+  const Chain chain = chain_of({resize(20, 20)});
+  const Sample other = make_jpeg({.width = 90, .height = 70, .quality = 20, .progressive = true});
+  const Sample whole = make_jpeg({.width = 90, .height = 70, .quality = 85});
+  const Sample no_huffman = without(whole, 0xc4);  // as frames of Motion JPEG: the standard's tables are meant
+  const Sample no_quantisation = without(whole, 0xdb);
+  std::vector<std::byte> expected(chain.output().bytes());
+  std::vector<std::byte> out(chain.output().bytes());
+  ChainRunner fresh(chain);
+  ASSERT_TRUE(run(fresh, whole, {}, expected));
+  ChainRunner runner(chain);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(run(runner, other, {}, out));
+    ASSERT_TRUE(run(runner, no_huffman, {}, out));
+    EXPECT_EQ(out, expected);
+    ASSERT_TRUE(run(runner, other, {}, out));
+    EXPECT_FALSE(run(runner, no_quantisation, {}, out));
+  }
+}
+
 // --- R11 ---
 
 long peak_kilobytes() {

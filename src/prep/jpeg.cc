@@ -2,7 +2,8 @@
 // - a crop-addressable file is cut first: libjpeg sees only the runs of MCUs that cover the box (jpeg_splice.h).
 //   Such a file is never given to libjpeg as a whole, unless the box is most of it;
 // - rows above the box are skipped from row 0 on, which libjpeg does without reconstructing them;
-// - columns are cut at whole MCUs, as cover_columns() says;
+// - columns are cut at whole MCUs, as cover_columns() says; but from column 0 on where libjpeg smooths, because it
+//   would take the left edge of the cut for that of the picture (rows and the right edge it handles well);
 // - the rest of the file is never read.
 //
 // What counts as a bad sample follows Pillow: a file without its end is refused even if the box is complete;
@@ -33,7 +34,8 @@ class JpegDecoder final : public ImageDecoder {
  public:
   void hint_rows(std::span<const std::uint32_t> offsets) override { hint_ = offsets; }
   Result<Dimensions> open(std::span<const std::byte> bytes, const Limits& limits) override;
-  bool can_scale() const override { return true; }
+  // libjpeg crops columns of a scaled picture rightly for the usual samplings only.
+  bool can_scale() const override { return frame_.has_usual_sampling(); }
   void set_scale(std::uint32_t eighths) override;
   DecodeMemory memory(const Box& box) const override;
   Status start(const Box& box, std::span<std::uint8_t> scratch) override;
@@ -45,10 +47,11 @@ class JpegDecoder final : public ImageDecoder {
   bool find_rows();
   bool is_spliced(const JpegSplice& splice) const { return !rows_.empty() && !covers_most(layout_, splice); }
   McuRange columns_of(const Box& box, std::uint32_t width) const;
+  McuRange widest_columns_of(const Box& box, std::uint32_t width) const;
   Bytes row_scratch(const Box& box) const;
   Bytes library_bytes() const;
   Result<Box> give_to_library(const Box& box, std::span<std::uint8_t> room);
-  void start_at(McuRange columns, std::uint32_t row);
+  void start_at(std::uint32_t row);
   void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) const;
 
   JpegReader reader_;
@@ -61,6 +64,7 @@ class JpegDecoder final : public ImageDecoder {
   std::span<const std::uint32_t> rows_;    // of a crop-addressable file; else empty
   std::vector<std::uint32_t> found_rows_;  // when there is no hint; at most 32 KiB
   std::uint32_t width_ = 0;                // of the box
+  McuRange columns_;                       // that libjpeg reconstructs
   std::uint8_t* row_ = nullptr;
   std::size_t first_pixel_ = 0;  // of the box, in row_
 };
@@ -109,8 +113,14 @@ McuRange JpegDecoder::columns_of(const Box& box, std::uint32_t width) const {
   return {mcus.first * mcu, std::min(mcus.end * mcu, width)};
 }
 
+// Whether scans are missing is known only when all have been read.
+McuRange JpegDecoder::widest_columns_of(const Box& box, std::uint32_t width) const {
+  const McuRange columns = columns_of(box, width);
+  return {frame_.is_progressive ? 0 : columns.first, columns.end};
+}
+
 Bytes JpegDecoder::row_scratch(const Box& box) const {
-  return row_bytes(columns_of(box, scaled(frame_.size, eighths_).width).count()) + kMisalignment;
+  return row_bytes(widest_columns_of(box, scaled(frame_.size, eighths_).width).count()) + kMisalignment;
 }
 
 DecodeMemory JpegDecoder::memory(const Box& box) const {
@@ -142,15 +152,16 @@ Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
   FORELOAD_CHECK(scratch.size() >= row_room, "memory() was asked");
   FORELOAD_ASSIGN(const Box inner, give_to_library(box, scratch.subspan(row_room)));
   const std::uint32_t width = scaled({reader_.info().image_width, 0}, eighths_).width;
-  const McuRange columns = columns_of(inner, width);
-  FORELOAD_CHECK(row_bytes(columns.count()) + kMisalignment <= row_room, "a splice is not cut elsewhere");
+  const Bytes widest = row_bytes(widest_columns_of(inner, width).count()) + kMisalignment;
+  FORELOAD_CHECK(widest <= row_room, "a splice is not cut elsewhere");
+  columns_ = columns_of(inner, width);
+  const std::uint32_t row = inner.y;
+  if (!reader_.guard().run([this, row] { start_at(row); })) return reader_.error();
+  FORELOAD_CHECK(reader_.info().output_width == columns_.count(), "libjpeg cuts at the MCUs that were given");
   width_ = box.width;
   row_ = scratch.data() + kMisalignment;
-  first_pixel_ = inner.x - columns.first;
-  std::memset(row_ + columns.count() * kPixelBytes, 0, kRowSlack);
-  const std::uint32_t row = inner.y;
-  if (!reader_.guard().run([this, columns, row] { start_at(columns, row); })) return reader_.error();
-  FORELOAD_CHECK(reader_.info().output_width == columns.count(), "libjpeg cuts at the MCUs that were given");
+  first_pixel_ = inner.x - columns_.first;
+  std::memset(row_ + columns_.count() * kPixelBytes, 0, kRowSlack);
   return {};
 }
 
@@ -170,7 +181,7 @@ Result<Box> JpegDecoder::give_to_library(const Box& box, std::span<std::uint8_t>
   return box;
 }
 
-void JpegDecoder::start_at(McuRange columns, std::uint32_t row) {
+void JpegDecoder::start_at(std::uint32_t row) {
   jpeg_decompress_struct& info = reader_.info();
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
   info.dct_method = JDCT_ISLOW;
@@ -178,9 +189,10 @@ void JpegDecoder::start_at(McuRange columns, std::uint32_t row) {
   info.scale_num = eighths_;
   info.scale_denom = 8;
   jpeg_start_decompress(&info);
-  if (columns.count() < info.output_width) {
-    JDIMENSION first = columns.first;
-    JDIMENSION count = columns.count();
+  if (frame_.is_progressive && reader_.is_smoothed()) columns_.first = 0;
+  if (columns_.count() < info.output_width) {
+    JDIMENSION first = columns_.first;
+    JDIMENSION count = columns_.count();
     jpeg_crop_scanline(&info, &first, &count);
   }
   if (row > 0) jpeg_skip_scanlines(&info, row);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "prep/image.h"
+#include "prep/jpeg_bytes.h"
 #include "prep/jpeg_markers.h"
 
 namespace foreload {
@@ -12,10 +13,6 @@ namespace foreload {
 namespace {
 
 constexpr Bytes kBlockBytes = 64 * sizeof(JCOEF);
-
-Bytes parts_of(Bytes whole, Bytes size) {
-  return (whole + size - 1) / size;
-}
 
 }  // namespace
 
@@ -44,6 +41,7 @@ Result<JpegFrame> JpegFrame::of(JpegReader& reader, const Limits& limits) {
   frame.max_h = static_cast<std::uint32_t>(info.max_h_samp_factor);
   frame.max_v = static_cast<std::uint32_t>(info.max_v_samp_factor);
   frame.is_arithmetic = info.arith_code;
+  frame.is_progressive = info.progressive_mode;
   frame.has_scans = jpeg_has_multiple_scans(&info);
   return frame;
 }
@@ -52,11 +50,19 @@ bool JpegFrame::is_subsampled_x() const {
   return std::any_of(parts().begin(), parts().end(), [this](const JpegSampling& part) { return part.h < max_h; });
 }
 
+bool JpegFrame::has_usual_sampling() const {
+  if (components == 1) return true;
+  const bool others_are_1 = std::all_of(parts().begin() + 1, parts().end(), [](const JpegSampling& part) {
+    return part == JpegSampling{1, 1};
+  });
+  return others_are_1 && (max_h <= 2 ? max_v <= 2 : max_h == 4 && max_v == 1);
+}
+
 Bytes JpegFrame::coefficient_bytes() const {
   Bytes sum = 0;
   for (const JpegSampling& part : parts()) {
-    const Bytes wide = parts_of(size.width, DCTSIZE * max_h) * part.h;
-    const Bytes high = parts_of(size.height, DCTSIZE * max_v) * part.v;
+    const Bytes wide = parts_of(Bytes{size.width}, DCTSIZE * max_h) * part.h;
+    const Bytes high = parts_of(Bytes{size.height}, DCTSIZE * max_v) * part.v;
     sum += wide * high * kBlockBytes + high * sizeof(void*) + wide * part.v * kBlockBytes;
   }
   return sum;

@@ -22,6 +22,7 @@ struct JpegFrame {
   std::uint32_t max_h = 1;
   std::uint32_t max_v = 1;
   bool is_arithmetic = false;
+  bool is_progressive = false;
   bool has_scans = false;  // more than one
 
   static JpegFrame of(const JpegLayout& layout);
@@ -33,6 +34,7 @@ struct JpegFrame {
   std::uint32_t mcu_width() const { return components == 1 ? DCTSIZE : DCTSIZE * max_h; }
   std::uint32_t mcu_height() const { return components == 1 ? DCTSIZE : DCTSIZE * max_v; }
   bool is_subsampled_x() const;
+  bool has_usual_sampling() const;  // 4:4:4, 4:2:2, 4:2:0, 4:4:0, 4:1:1 or gray
   // Memory that libjpeg needs for the coefficients of the whole picture.
   Bytes coefficient_bytes() const;
 

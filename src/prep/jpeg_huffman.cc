@@ -177,4 +177,17 @@ JpegHuffmanTable optimal_jpeg_table(std::span<const std::uint32_t, 256> counts) 
   return table;
 }
 
+// The lower half of a symbol says how many bits follow, for DC and AC alike.
+std::uint64_t jpeg_coded_bits(std::span<const std::uint32_t, 256> counts, const JpegHuffmanTable& table) {
+  std::uint64_t sum = 0;
+  std::size_t next = 0;
+  for (std::size_t length = 1; length <= kLongestCode; ++length) {
+    for (unsigned i = 0; i < table.bits[length]; ++i, ++next) {
+      const std::size_t symbol = table.values[next];
+      sum += counts[symbol] * (length + (symbol & 15));
+    }
+  }
+  return sum;
+}
+
 }  // namespace foreload

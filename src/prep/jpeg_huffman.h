@@ -37,4 +37,8 @@ struct JpegHuffmanTable {
 // of the counts is below 2^32.
 JpegHuffmanTable optimal_jpeg_table(std::span<const std::uint32_t, 256> counts);
 
+// How many bits the symbols take with that table, and the bits that follow each of them. REQUIRES: every symbol that
+// occurs is in the table.
+std::uint64_t jpeg_coded_bits(std::span<const std::uint32_t, 256> counts, const JpegHuffmanTable& table);
+
 }  // namespace foreload

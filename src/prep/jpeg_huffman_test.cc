@@ -132,5 +132,15 @@ TEST(JpegHuffmanTest, CoefficientsBeyondBaselineAreNoticed) {
   EXPECT_FALSE(counts.is_codable());
 }
 
+TEST(JpegHuffmanTest, CodedBitsAreThoseOfTheCodeAndOfWhatFollows) {
+  std::array<std::uint32_t, 256> counts{};
+  counts[0x00] = 100;
+  counts[0x03] = 10;
+  counts[0xf1] = 1;
+  // Codes 0, 10 and 110, because 111 is not used.
+  EXPECT_EQ(jpeg_coded_bits(counts, optimal_jpeg_table(counts)), 100u * 1 + 10 * (2 + 3) + 1 * (3 + 1));
+  EXPECT_EQ(jpeg_coded_bits(std::array<std::uint32_t, 256>{}, {}), 0u);
+}
+
 }  // namespace
 }  // namespace foreload

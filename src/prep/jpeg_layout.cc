@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "prep/jpeg_bytes.h"
 #include "prep/jpeg_markers.h"
 
 namespace foreload {
@@ -19,18 +20,6 @@ constexpr unsigned kMostBlocks = 10;  // of an MCU, by the standard
 
 Error not_eligible(const char* reason) {
   return {Code::kInvalid, std::string("not a crop-addressable JPEG: ") + reason};
-}
-
-unsigned at(std::span<const std::byte> bytes, std::size_t i) {
-  return static_cast<unsigned>(bytes[i]);
-}
-
-unsigned u16(std::span<const std::byte> bytes, std::size_t i) {
-  return at(bytes, i) << 8 | at(bytes, i + 1);
-}
-
-constexpr std::uint32_t parts(std::uint32_t whole, std::uint32_t size) {
-  return (whole + size - 1) / size;
 }
 
 class HeaderParser {
@@ -51,7 +40,7 @@ class HeaderParser {
 };
 
 Result<JpegLayout> HeaderParser::parse() {
-  if (bytes_.size() < 2 || u16(bytes_, 0) != 0xffd8) return not_eligible("it does not begin as one");
+  if (bytes_.size() < 2 || u16_at(bytes_, 0) != 0xffd8) return not_eligible("it does not begin as one");
   if (bytes_.size() > UINT32_MAX) return not_eligible("it is longer than 4 GiB");
   std::size_t place = 2;
   while (layout_.scan == 0) {
@@ -88,17 +77,17 @@ Status HeaderParser::frame(const JpegSegment& segment) {
   if (layout_.components != 0) return not_eligible("it has two frame headers");
   const auto body = segment.body;
   if (body.size() < kFixed) return not_eligible("its frame header is cut off");
-  if (at(body, 0) != 8) return not_eligible("its samples do not have 8 bits");
-  const unsigned count = at(body, 5);
+  if (byte_at(body, 0) != 8) return not_eligible("its samples do not have 8 bits");
+  const unsigned count = byte_at(body, 5);
   if (count != 1 && count != 3) return not_eligible("it has neither 1 nor 3 components");
   if (body.size() != kFixed + std::size_t{3} * count) return not_eligible("its frame header has a wrong length");
-  layout_.size = {u16(body, 3), u16(body, 1)};
+  layout_.size = {u16_at(body, 3), u16_at(body, 1)};
   if (layout_.size.width == 0 || layout_.size.height == 0) return not_eligible("its header has no size");
   layout_.components = count;
   layout_.frame = static_cast<std::uint32_t>(segment.begin + 5);
   for (unsigned i = 0; i < count; ++i) {
-    ids_[i] = at(body, kFixed + i * 3);
-    const unsigned factors = at(body, kFixed + i * 3 + 1);
+    ids_[i] = byte_at(body, kFixed + i * 3);
+    const unsigned factors = byte_at(body, kFixed + i * 3 + 1);
     layout_.sampling[i] = {static_cast<std::uint8_t>(factors >> 4), static_cast<std::uint8_t>(factors & 15)};
   }
   if (count == 3 && (ids_[0] == ids_[1] || ids_[1] == ids_[2] || ids_[0] == ids_[2])) {
@@ -110,7 +99,7 @@ Status HeaderParser::frame(const JpegSegment& segment) {
 Status HeaderParser::restart_interval(const JpegSegment& segment) {
   if (layout_.interval != 0) return not_eligible("its header sets the restart interval twice");
   if (segment.body.size() != 2) return not_eligible("its restart interval has a wrong length");
-  layout_.interval = u16(segment.body, 0);
+  layout_.interval = u16_at(segment.body, 0);
   if (layout_.interval == 0) return not_eligible("it has no restart markers");
   return {};
 }
@@ -120,13 +109,13 @@ Status HeaderParser::scan(const JpegSegment& segment) {
   const auto body = segment.body;
   if (count == 0) return not_eligible("a scan comes before the frame header");
   if (layout_.interval == 0) return not_eligible("it has no restart markers");
-  if (body.empty() || at(body, 0) != count) return not_eligible("its components are not all in one scan");
+  if (body.empty() || byte_at(body, 0) != count) return not_eligible("its components are not all in one scan");
   if (body.size() != 4 + std::size_t{2} * count) return not_eligible("its scan header has a wrong length");
   for (unsigned i = 0; i < count && i < ids_.size(); ++i) {
-    if (at(body, 1 + i * 2) != ids_[i]) return not_eligible("its scan has other components than its frame");
+    if (byte_at(body, 1 + i * 2) != ids_[i]) return not_eligible("its scan has other components than its frame");
   }
   const std::size_t progression = 1 + std::size_t{2} * count;
-  if (at(body, progression) != 0 || at(body, progression + 1) != 63 || at(body, progression + 2) != 0) {
+  if (byte_at(body, progression) != 0 || byte_at(body, progression + 1) != 63 || byte_at(body, progression + 2) != 0) {
     return not_eligible("its scan is a progressive one");
   }
   layout_.scan = static_cast<std::uint32_t>(segment.end());
@@ -153,26 +142,10 @@ Status HeaderParser::geometry() {
   }
   layout_.mcu_width = layout_.components == 1 ? 8 : 8 * wide;
   layout_.mcu_height = layout_.components == 1 ? 8 : 8 * high;
-  layout_.mcus_per_row = parts(layout_.size.width, layout_.mcu_width);
-  layout_.mcu_rows = parts(layout_.size.height, layout_.mcu_height);
+  layout_.mcus_per_row = parts_of(layout_.size.width, layout_.mcu_width);
+  layout_.mcu_rows = parts_of(layout_.size.height, layout_.mcu_height);
   if (layout_.mcus_per_row % layout_.interval != 0) {
     return not_eligible("its restart interval does not divide its rows");
-  }
-  return {};
-}
-
-// Calls `found(run, offset)` for every run, and for the end.
-template <typename Found>
-Status walk_runs(std::span<const std::byte> bytes, const JpegLayout& layout, Found found) {
-  const std::uint32_t runs = layout.runs();
-  JpegMarkerScan markers(bytes, layout.scan);
-  found(0, layout.scan);
-  for (std::uint32_t run = 1; run <= runs; ++run) {
-    const auto marker = markers.next();
-    if (!marker) return not_eligible("its data ends early");
-    const unsigned expected = run == runs ? unsigned{kJpegEoi} : kJpegRst0 + (run - 1) % 8;
-    if (marker->code != expected) return not_eligible("its restart markers are not complete and in order");
-    found(run, run == runs ? marker->after - 2 : marker->after);
   }
   return {};
 }
@@ -184,22 +157,22 @@ Result<JpegLayout> parse_jpeg_layout(std::span<const std::byte> bytes) {
   return parser.parse();
 }
 
-Status find_jpeg_restarts(std::span<const std::byte> bytes, const JpegLayout& layout,
-                          std::vector<std::uint32_t>& offsets) {
-  offsets.clear();
-  return walk_runs(bytes, layout,
-                   [&](std::uint32_t, std::size_t place) { offsets.push_back(static_cast<std::uint32_t>(place)); });
-}
-
 Status jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
                         std::vector<std::uint32_t>& offsets) {
-  offsets.clear();
-  std::uint32_t next_row = 0;
-  return walk_runs(bytes, layout, [&](std::uint32_t run, std::size_t place) {
-    if (run != next_row) return;
-    offsets.push_back(static_cast<std::uint32_t>(place));
+  const std::uint32_t runs = layout.runs();
+  JpegMarkerScan markers(bytes, layout.scan);
+  offsets.assign(1, layout.scan);
+  std::uint32_t next_row = layout.runs_per_row();
+  for (std::uint32_t run = 1; run <= runs; ++run) {
+    const auto marker = markers.next();
+    if (!marker) return not_eligible("its data ends early");
+    const unsigned expected = run == runs ? unsigned{kJpegEoi} : kJpegRst0 + (run - 1) % 8;
+    if (marker->code != expected) return not_eligible("its restart markers are not complete and in order");
+    if (run != next_row) continue;
+    offsets.push_back(static_cast<std::uint32_t>(run == runs ? marker->after - 2 : marker->after));
     next_row += layout.runs_per_row();
-  });
+  }
+  return {};
 }
 
 bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
@@ -210,7 +183,7 @@ bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& la
     const std::size_t marker = last ? offsets[row] : std::size_t{offsets[row]} - 2;
     if (offsets[row] < std::size_t{offsets[row - 1]} + 2 * !last || marker + 2 > bytes.size()) return false;
     const unsigned expected = last ? unsigned{kJpegEoi} : kJpegRst0 + (row * layout.runs_per_row() - 1) % 8;
-    if (u16(bytes, marker) != (0xff00 | expected)) return false;
+    if (u16_at(bytes, marker) != (0xff00 | expected)) return false;
   }
   return true;
 }

@@ -43,12 +43,8 @@ struct JpegLayout {
 // reason: such a file may be a good picture, or none at all.
 Result<JpegLayout> parse_jpeg_layout(std::span<const std::byte> bytes);
 
-// Where each run begins, and at last where the end-of-image marker begins:
-// runs() + 1 offsets. An error when the markers are not complete and in order. Takes 4 bytes per run.
-Status find_jpeg_restarts(std::span<const std::byte> bytes, const JpegLayout& layout,
-                          std::vector<std::uint32_t>& offsets);
-
-// The same for the first run of each row of MCUs: mcu_rows + 1 offsets. A record index keeps these.
+// Where the first run of each row of MCUs begins, and at last where the end-of-image marker begins: mcu_rows + 1
+// offsets. An error when the markers of the runs are not complete and in order. A record index keeps these.
 Status jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
                         std::vector<std::uint32_t>& offsets);
 

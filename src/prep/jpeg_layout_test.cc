@@ -62,14 +62,14 @@ TEST(JpegLayoutTest, OneComponentHasMcusOfOneBlock) {
   EXPECT_FALSE(layout->subsampled_x || layout->subsampled_y);
 }
 
-TEST(JpegLayoutTest, EveryRunIsFound) {
+TEST(JpegLayoutTest, EveryRowIsFound) {
   for (const auto& spec : crop_addressable_kinds()) {
     SCOPED_TRACE(to_text(spec));
     const auto jpeg = make_jpeg(spec);
     const auto layout = parse_jpeg_layout(jpeg);
     ASSERT_TRUE(layout) << layout.error().message;
-    std::vector<std::uint32_t> runs, rows;
-    ASSERT_TRUE(find_jpeg_restarts(jpeg, *layout, runs));
+    const auto runs = find_jpeg_runs(jpeg);
+    std::vector<std::uint32_t> rows;
     ASSERT_TRUE(jpeg_row_offsets(jpeg, *layout, rows));
     ASSERT_EQ(runs.size(), layout->runs() + 1);
     ASSERT_EQ(rows.size(), layout->mcu_rows + 1);
@@ -142,8 +142,7 @@ TEST(JpegLayoutTest, MissingAndSwappedRestartMarkersAreRefused) {
   const auto good = make_jpeg(kGood);
   const auto layout = parse_jpeg_layout(good);
   ASSERT_TRUE(layout);
-  std::vector<std::uint32_t> runs;
-  ASSERT_TRUE(find_jpeg_restarts(good, *layout, runs));
+  const auto runs = find_jpeg_runs(good);
   auto jpeg = good;
   jpeg.erase(jpeg.begin() + runs[3] - 2, jpeg.begin() + runs[3]);
   expect_region(jpeg, "not complete and in order");

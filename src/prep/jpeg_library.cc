@@ -54,6 +54,28 @@ JpegReader::JpegReader() {
   progress_.progress_monitor = on_progress;
   info_.src = &source_;
   info_.progress = &progress_;
+  if (!created_) return;
+  source_.allocate = info_.mem->alloc_small;
+  info_.mem->alloc_small = on_allocate;
+}
+
+void* JpegReader::on_allocate(j_common_ptr info, int pool, std::size_t bytes) {
+  auto& source = *static_cast<Source*>(reinterpret_cast<j_decompress_ptr>(info)->src);
+  Tables& tables = source.tables;
+  if (pool == JPOOL_PERMANENT && bytes == sizeof(JQUANT_TBL) && tables.quantisation_used < tables.quantisation.size()) {
+    return &tables.quantisation[tables.quantisation_used++];
+  }
+  if (pool == JPOOL_PERMANENT && bytes == sizeof(JHUFF_TBL) && tables.huffman_used < tables.huffman.size()) {
+    return &tables.huffman[tables.huffman_used++];
+  }
+  return source.allocate(info, pool, bytes);
+}
+
+void JpegReader::forget_tables() {
+  std::fill(std::begin(info_.quant_tbl_ptrs), std::end(info_.quant_tbl_ptrs), nullptr);
+  std::fill(std::begin(info_.dc_huff_tbl_ptrs), std::end(info_.dc_huff_tbl_ptrs), nullptr);
+  std::fill(std::begin(info_.ac_huff_tbl_ptrs), std::end(info_.ac_huff_tbl_ptrs), nullptr);
+  source_.tables.quantisation_used = source_.tables.huffman_used = 0;
 }
 
 JpegReader::~JpegReader() {
@@ -63,6 +85,7 @@ JpegReader::~JpegReader() {
 Status JpegReader::open(std::span<const std::byte> bytes, std::uint32_t most_scans) {
   if (!created_) return Error{Code::kNoMemory, "libjpeg could not allocate a decoder"};
   close();
+  forget_tables();
   source_.next_input_byte = reinterpret_cast<const JOCTET*>(bytes.data());
   source_.bytes_in_buffer = bytes.size();
   progress_.most_scans = static_cast<int>(std::min<std::uint32_t>(most_scans, 1u << 30));
@@ -76,6 +99,18 @@ void JpegReader::close() {
 
 std::span<const std::byte> JpegReader::rest() const {
   return {reinterpret_cast<const std::byte*>(source_.next_input_byte), source_.bytes_in_buffer};
+}
+
+// libjpeg smooths when one of the first nine AC coefficients of a component (older versions: five) is not known to its
+// last bit, and some conditions more hold, which are not repeated here.
+bool JpegReader::is_smoothed() const {
+  constexpr int kGuessed = 9;
+  if (!info_.progressive_mode || !info_.coef_bits) return false;
+  for (int i = 0; i < info_.num_components; ++i) {
+    const int* const bits = info_.coef_bits[i];
+    if (std::any_of(bits + 1, bits + 1 + kGuessed, [](int unknown) { return unknown != 0; })) return true;
+  }
+  return false;
 }
 
 boolean JpegReader::on_end_of_data(j_decompress_ptr info) {

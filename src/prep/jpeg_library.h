@@ -2,6 +2,7 @@
 // has more scans than the limit. For the JPEG decoder and the rewriter; not thread-safe.
 #pragma once
 
+#include <array>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +64,9 @@ class JpegReader {
   void close();
   // What was not read yet.
   std::span<const std::byte> rest() const;
+  // Whether libjpeg guesses coefficients from the blocks around, because scans of a progressive file are missing. Then
+  // a pixel depends on more than its own blocks. To be asked when all scans have been read.
+  bool is_smoothed() const;
   Error error() const { return guard_.error({info_.image_width, info_.image_height}); }
 
   jpeg_decompress_struct& info() { return info_; }
@@ -71,13 +75,28 @@ class JpegReader {
   const JpegGuard& guard() const { return guard_; }
 
  private:
+  // libjpeg keeps tables from file to file, and a file that lacks its own would be decoded with those of a stranger. So
+  // they are forgotten before each; and because libjpeg then asks for new ones, which it would never free, it gets
+  // these.
+  struct Tables {
+    std::array<JQUANT_TBL, NUM_QUANT_TBLS> quantisation;
+    std::array<JHUFF_TBL, std::size_t{2} * NUM_HUFF_TBLS> huffman;
+    std::size_t quantisation_used = 0;
+    std::size_t huffman_used = 0;
+  };
+  struct Source : jpeg_source_mgr {
+    Tables tables;
+    decltype(jpeg_memory_mgr::alloc_small) allocate;  // libjpeg's own
+  };
+  void forget_tables();
+  static void* on_allocate(j_common_ptr info, int pool, std::size_t bytes);
   static boolean on_end_of_data(j_decompress_ptr info);
   static void on_skip(j_decompress_ptr info, long count);
   static void on_progress(j_common_ptr info);
 
   JpegGuard guard_;
   jpeg_decompress_struct info_{};
-  jpeg_source_mgr source_{};
+  Source source_{};
   struct Progress : jpeg_progress_mgr {
     int most_scans;
   } progress_{};

@@ -9,17 +9,11 @@
 #include <emmintrin.h>
 #endif
 
+#include "prep/jpeg_bytes.h"
+
 namespace foreload {
 
 namespace {
-
-unsigned at(std::span<const std::byte> bytes, std::size_t i) {
-  return static_cast<unsigned>(bytes[i]);
-}
-
-unsigned u16(std::span<const std::byte> bytes, std::size_t i) {
-  return at(bytes, i) << 8 | at(bytes, i + 1);
-}
 
 bool stands_alone(unsigned code) {
   return code == kJpegTem || (code >= kJpegRst0 && code <= kJpegSoi);
@@ -30,7 +24,7 @@ bool is_frame(unsigned code) {
 }
 
 bool is_marker_at(std::span<const std::byte> bytes, std::size_t i) {
-  return at(bytes, i) == 0xff && at(bytes, i + 1) != 0 && at(bytes, i + 1) != 0xff;
+  return byte_at(bytes, i) == 0xff && byte_at(bytes, i + 1) != 0 && byte_at(bytes, i + 1) != 0xff;
 }
 
 #if defined(__SSE2__)
@@ -61,7 +55,7 @@ std::size_t after(std::span<const std::byte> bytes, const JpegMarker& marker) {
   if (stands_alone(marker.code)) return marker.after;
   const std::size_t left = bytes.size() - marker.after;
   if (left < 2) return bytes.size();
-  return marker.after + std::min<std::size_t>(u16(bytes, marker.after), left);
+  return marker.after + std::min<std::size_t>(u16_at(bytes, marker.after), left);
 }
 
 }  // namespace
@@ -86,10 +80,10 @@ std::optional<JpegMarker> next_jpeg_marker(std::span<const std::byte> bytes, std
 }
 
 std::optional<JpegSegment> jpeg_segment_at(std::span<const std::byte> bytes, std::size_t place) {
-  while (place + 1 < bytes.size() && at(bytes, place) == 0xff && at(bytes, place + 1) == 0xff) ++place;
-  if (place + 4 > bytes.size() || at(bytes, place) != 0xff) return std::nullopt;
-  const unsigned code = at(bytes, place + 1);
-  const unsigned length = u16(bytes, place + 2);
+  while (place + 1 < bytes.size() && byte_at(bytes, place) == 0xff && byte_at(bytes, place + 1) == 0xff) ++place;
+  if (place + 4 > bytes.size() || byte_at(bytes, place) != 0xff) return std::nullopt;
+  const unsigned code = byte_at(bytes, place + 1);
+  const unsigned length = u16_at(bytes, place + 2);
   if (code == 0 || code == kJpegEoi || stands_alone(code)) return std::nullopt;
   if (length < 2 || bytes.size() - place - 2 < length) return std::nullopt;
   return JpegSegment{code, place, bytes.subspan(place + 4, length - 2)};
@@ -100,7 +94,7 @@ Result<Dimensions> jpeg_frame_size(std::span<const std::byte> bytes) {
   auto marker = next_jpeg_marker(bytes, 0);
   while (marker && marker->code != kJpegSos && marker->code != kJpegEoi) {
     if (is_frame(marker->code) && bytes.size() - marker->after >= kFrameBytes) {
-      const Dimensions size{u16(bytes, marker->after + 5), u16(bytes, marker->after + 3)};
+      const Dimensions size{u16_at(bytes, marker->after + 5), u16_at(bytes, marker->after + 3)};
       if (size.width > 0 && size.height > 0) return size;
       return Error{Code::kBadSample, "the JPEG header has no size"};
     }
@@ -120,7 +114,7 @@ JpegScans count_jpeg_scans(std::span<const std::byte> data, std::uint32_t most) 
 
 bool has_jpeg_end(std::span<const std::byte> data) {
   for (std::size_t i = data.size(); i >= 2; --i) {
-    if (at(data, i - 1) == kJpegEoi && at(data, i - 2) == 0xff) return true;
+    if (byte_at(data, i - 1) == kJpegEoi && byte_at(data, i - 2) == 0xff) return true;
   }
   return false;
 }

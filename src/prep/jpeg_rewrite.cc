@@ -4,7 +4,8 @@
 // decides colour.
 //
 // Blocks that only fill up the last MCU of a row or column belong to no pixel and are not compared: the standard lets
-// the encoder choose them.
+// the encoder choose them. The pixels of both files are the same because libjpeg computes them from coefficients,
+// tables and colour marks alone, unless it smooths: such files are refused.
 #include "prep/jpeg_rewrite.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "prep/jpeg_bytes.h"
 #include "prep/jpeg_frame.h"
 #include "prep/jpeg_huffman.h"
 #include "prep/jpeg_layout.h"
@@ -30,6 +32,8 @@ namespace {
 using namespace std::string_view_literals;
 
 constexpr std::size_t kBlockBytes = sizeof(JBLOCK);
+// Of a run, on average: its marker, the bits that fill up its last byte, and what it costs to begin anew.
+constexpr double kRunBytes = 3.3;
 
 // No picture whose coding is worth a thought takes more: twice the original, or 24 bytes for every 64 pixels.
 Bytes most_output(Dimensions size, Bytes file_bytes) {
@@ -80,10 +84,6 @@ bool is_same_picture(const jpeg_decompress_struct& a, const jpeg_decompress_stru
 // The rows of blocks of a component, as libjpeg holds them.
 JBLOCKROW blocks_of(jpeg_decompress_struct& info, jvirt_barray_ptr array, JDIMENSION row) {
   return info.mem->access_virt_barray(reinterpret_cast<j_common_ptr>(&info), array, row, 1, FALSE)[0];
-}
-
-std::uint32_t parts(std::uint32_t whole, std::uint32_t size) {
-  return (whole + size - 1) / size;
 }
 
 // Brightness and colour have tables of their own, unless libjpeg gives them the same.
@@ -144,14 +144,14 @@ class ComponentCounter {
 }  // namespace
 
 // Both costs are shares of a file. Reach: the MCUs that are decoded only because their run has one that is wanted,
-// fitted to the boxes of RandomResizedCrop; a wide picture leaves out more columns. Size: a marker, and what it costs
-// to begin anew, are 3.3 bytes on average; they count two and a half times, because they are also stored and sent.
+// fitted to the boxes of RandomResizedCrop; a wide picture leaves out more columns. Size: counts two and a half times,
+// because it is also stored and sent.
 std::uint32_t jpeg_restart_interval(std::uint32_t mcus_per_row, std::uint32_t mcu_rows, Bytes data_bytes) {
   const double columns_left_out = std::min(0.23 * mcus_per_row / mcu_rows, 0.5);
   const auto cost = [&](std::uint32_t interval) {
     const double alone = 1 - (interval - 1.0) / mcus_per_row;
     const double runs = static_cast<double>(mcus_per_row / interval) * mcu_rows;
-    return columns_left_out * (1 - alone * alone) + 2.5 * 3.3 * runs / static_cast<double>(data_bytes);
+    return columns_left_out * (1 - alone * alone) + 2.5 * kRunBytes * runs / static_cast<double>(data_bytes);
   };
   std::uint32_t best = mcus_per_row;
   for (std::uint32_t interval = 1; interval < mcus_per_row; ++interval) {
@@ -164,16 +164,20 @@ class JpegRewriter::Work {
  public:
   Work();
 
-  Result<std::span<const std::byte>> rewrite(std::span<const std::byte> jpeg, const Limits& limits);
+  Result<std::span<const std::byte>> rewrite(std::span<const std::byte> jpeg, const Limits& limits, Bytes most);
   JpegWriter& writer() { return writer_; }
 
  private:
   Status read(std::span<const std::byte> jpeg, const Limits& limits);
-  Status write(std::size_t file_bytes);
+  Status write(Bytes most);
   Status verify();
-  void write_all();
+  void write_all(std::uint32_t interval, Bytes most);
   void count_symbols();
   void set_tables();
+  Bytes expected_bytes(std::uint32_t interval) const;
+  std::uint32_t coarser_interval(std::uint32_t interval, Bytes saved) const;
+  std::uint32_t mcus_per_row() const { return parts_of(frame_.size.width, frame_.mcu_width()); }
+  std::uint32_t mcu_rows() const { return parts_of(frame_.size.height, frame_.mcu_height()); }
   void compare();
 
   JpegReader input_;
@@ -183,6 +187,7 @@ class JpegRewriter::Work {
   Bytes data_bytes_ = 1;                      // of the input without its header
   jvirt_barray_ptr* coefficients_ = nullptr;  // of the input
   std::array<JpegSymbolCounts, 2> counts_;    // of brightness, and of colour
+  std::uint64_t coded_bits_ = 0;              // that they take
   bool is_same_ = false;
   std::vector<std::uint32_t> rows_;
 };
@@ -195,9 +200,10 @@ JpegRewriter::Work::Work() {
   });
 }
 
-Result<std::span<const std::byte>> JpegRewriter::Work::rewrite(std::span<const std::byte> jpeg, const Limits& limits) {
+Result<std::span<const std::byte>> JpegRewriter::Work::rewrite(std::span<const std::byte> jpeg, const Limits& limits,
+                                                               Bytes most) {
   Status status = read(jpeg, limits);
-  if (status) status = write(jpeg.size());
+  if (status) status = write(std::min(most, most_output(frame_.size, jpeg.size())));
   if (status) status = verify();
   input_.close();
   output_.close();
@@ -213,18 +219,47 @@ Status JpegRewriter::Work::read(std::span<const std::byte> jpeg, const Limits& l
   if (frame_.components == 4) return impossible("it has four components");
   if (!input_.guard().run([this] { coefficients_ = jpeg_read_coefficients(&input_.info()); })) return input_.error();
   if (input_.guard().warnings() > 0) return Error{Code::kBadSample, "JPEG: its data is damaged"};
+  if (input_.is_smoothed()) return impossible("scans are missing, and libjpeg guesses what they would hold");
   return {};
 }
 
-Status JpegRewriter::Work::write(std::size_t file_bytes) {
+// Most files take one turn: every turn has longer runs than the one before.
+Status JpegRewriter::Work::write(Bytes most) {
   if (!writer_.is_created()) return Error{Code::kNoMemory, "libjpeg could not allocate an encoder"};
-  writer_.begin(most_output(frame_.size, file_bytes));
-  if (writer_.guard().run([this] { write_all(); })) return {};
+  std::uint32_t interval = jpeg_restart_interval(mcus_per_row(), mcu_rows(), data_bytes_);
+  for (;;) {
+    writer_.begin(most);
+    if (writer_.guard().run([this, interval, most] { write_all(interval, most); })) return {};
+    if (!writer_.is_too_long() || interval == mcus_per_row()) break;
+    const Bytes expected = expected_bytes(interval);
+    interval = coarser_interval(interval, expected > most ? expected - most : 1);
+  }
   const Error error = writer_.guard().error(frame_.size);
   return error.code == Code::kNoMemory ? error : impossible(error.message);
 }
 
-void JpegRewriter::Work::write_all() {
+// The smallest that is expected to save so much.
+std::uint32_t JpegRewriter::Work::coarser_interval(std::uint32_t interval, Bytes saved) const {
+  const std::uint32_t wide = mcus_per_row();
+  for (std::uint32_t next = interval + 1; next < wide; ++next) {
+    const double fewer_runs = static_cast<double>(wide / interval - wide / next) * mcu_rows();
+    if (wide % next == 0 && fewer_runs * kRunBytes >= static_cast<double>(saved)) return next;
+  }
+  return wide;
+}
+
+// A guess: every 256th byte of data is 0xff, which takes two; a marker and half a byte go with each run.
+Bytes JpegRewriter::Work::expected_bytes(std::uint32_t interval) const {
+  constexpr Bytes kHeader = 600;
+  Bytes bytes = kHeader + coded_bits_ / 8 * 257 / 256;
+  bytes += Bytes{mcus_per_row() / interval} * mcu_rows() * 5 / 2;
+  for (const jpeg_marker_struct* marker = input_.info().marker_list; marker; marker = marker->next) {
+    if (changes_meaning(*marker)) bytes += marker->data_length + 4;
+  }
+  return bytes;
+}
+
+void JpegRewriter::Work::write_all(std::uint32_t interval, Bytes most) {
   jpeg_decompress_struct& from = input_.info();
   jpeg_compress_struct& to = writer_.info();
   jpeg_copy_critical_parameters(&from, &to);
@@ -232,11 +267,11 @@ void JpegRewriter::Work::write_all() {
   to.arith_code = FALSE;
   to.write_JFIF_header = from.saw_JFIF_marker;
   to.write_Adobe_marker = FALSE;  // copied below as it was
-  to.restart_interval = jpeg_restart_interval(parts(frame_.size.width, frame_.mcu_width()),
-                                              parts(frame_.size.height, frame_.mcu_height()), data_bytes_);
+  to.restart_interval = interval;
   to.restart_in_rows = 0;
   count_symbols();
   set_tables();
+  if (interval < mcus_per_row() && expected_bytes(interval) > most) writer_.give_up();
   jpeg_write_coefficients(&to, coefficients_);
   for (const jpeg_marker_struct* marker = from.marker_list; marker; marker = marker->next) {
     if (changes_meaning(*marker)) jpeg_write_marker(&to, marker->marker, marker->data, marker->data_length);
@@ -247,21 +282,25 @@ void JpegRewriter::Work::write_all() {
 // In the order in which they are coded, because DC coefficients are coded as differences.
 void JpegRewriter::Work::count_symbols() {
   const jpeg_compress_struct& to = writer_.info();
-  const std::uint32_t wide = parts(frame_.size.width, frame_.mcu_width());
-  const std::uint32_t high = parts(frame_.size.height, frame_.mcu_height());
   counts_ = {};
   for (int i = 0; i < to.num_components; ++i) {
     ComponentCounter counter(input_.info(), coefficients_[i], i, counts_[table_of(to, i)]);
-    for (std::uint32_t row = 0; row < high; ++row) counter.add_row(row, wide, to.restart_interval);
+    for (std::uint32_t row = 0; row < mcu_rows(); ++row) counter.add_row(row, mcus_per_row(), to.restart_interval);
   }
 }
 
 void JpegRewriter::Work::set_tables() {
   jpeg_compress_struct& to = writer_.info();
+  coded_bits_ = 0;
+  const auto set = [this](std::span<const std::uint32_t, 256> counts, JHUFF_TBL* table) {
+    const JpegHuffmanTable optimal = optimal_jpeg_table(counts);
+    copy_table(optimal, table);
+    coded_bits_ += jpeg_coded_bits(counts, optimal);
+  };
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     if (!counts_[i].is_codable()) writer_.guard().fail("a coefficient is too large for baseline coding");
-    copy_table(optimal_jpeg_table(counts_[i].dc()), to.dc_huff_tbl_ptrs[i]);
-    copy_table(optimal_jpeg_table(counts_[i].ac()), to.ac_huff_tbl_ptrs[i]);
+    set(counts_[i].dc(), to.dc_huff_tbl_ptrs[i]);
+    set(counts_[i].ac(), to.ac_huff_tbl_ptrs[i]);
   }
 }
 
@@ -313,8 +352,9 @@ void JpegRewriter::trim() {
   work_->writer().trim();
 }
 
-Result<std::span<const std::byte>> JpegRewriter::rewrite(std::span<const std::byte> jpeg, const Limits& limits) {
-  return work_->rewrite(jpeg, limits);
+Result<std::span<const std::byte>> JpegRewriter::rewrite(std::span<const std::byte> jpeg, const Limits& limits,
+                                                         std::size_t most) {
+  return work_->rewrite(jpeg, limits, most);
 }
 
 }  // namespace foreload

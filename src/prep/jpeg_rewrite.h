@@ -33,11 +33,13 @@ class JpegRewriter {
   Bytes held() const;
   void trim();
 
-  // Valid until the next call. Errors:
+  // Valid until the next call, and not longer than `most` bytes: where the best restart interval gives more, a longer
+  // one is used, at last one run for each row of MCUs. Errors:
   //   kBadSample  the file is broken, breaks a limit, or libjpeg complains about its data
-  //   kInvalid    a good file of a kind that can not be made crop-addressable: use it as it is
+  //   kInvalid    a good file that can not be made crop-addressable, by its kind or within `most`: use it as it is
   //   kNoMemory   the machine has no more
-  Result<std::span<const std::byte>> rewrite(std::span<const std::byte> jpeg, const Limits& limits);
+  Result<std::span<const std::byte>> rewrite(std::span<const std::byte> jpeg, const Limits& limits,
+                                             std::size_t most = SIZE_MAX);
 
  private:
   class Work;

@@ -47,8 +47,9 @@ std::vector<int> coefficients(const Sample& jpeg) {
   return all;
 }
 
-Result<Sample> rewritten(JpegRewriter& rewriter, const Sample& jpeg, const Limits& limits = {}) {
-  FORELOAD_ASSIGN(const auto bytes, rewriter.rewrite(jpeg, limits));
+Result<Sample> rewritten(JpegRewriter& rewriter, const Sample& jpeg, const Limits& limits = {},
+                         std::size_t most = SIZE_MAX) {
+  FORELOAD_ASSIGN(const auto bytes, rewriter.rewrite(jpeg, limits, most));
   return Sample(bytes.begin(), bytes.end());
 }
 
@@ -67,13 +68,18 @@ TEST(JpegRewriteTest, EveryKindKeepsItsCoefficientsAndBecomesCropAddressable) {
     SCOPED_TRACE(to_text(spec));
     const auto jpeg = make_jpeg(spec);
     const auto twin = rewritten(rewriter, jpeg);
+    if (spec.most_scans > 0) {
+      // Its twin would have the same coefficients and other pixels, because libjpeg smooths only this one.
+      ASSERT_FALSE(twin);
+      ASSERT_EQ(twin.error().code, Code::kInvalid) << twin.error().message;
+      continue;
+    }
     ASSERT_TRUE(twin) << twin.error().message;
     ASSERT_EQ(coefficients(*twin), coefficients(jpeg));
     const auto layout = parse_jpeg_layout(*twin);
     ASSERT_TRUE(layout) << layout.error().message;
     std::vector<std::uint32_t> rows;
     ASSERT_TRUE(jpeg_row_offsets(*twin, *layout, rows));
-    // Progressive files are smoothed by libjpeg only while scans are missing: the pixels are the same.
     const auto before = decode_picture(*decoder, jpeg);
     const auto after = decode_picture(*decoder, *twin);
     ASSERT_TRUE(before && after);
@@ -209,6 +215,71 @@ TEST(JpegRewriteTest, ThreadsWithTheirOwnRewriterDoNotDisturbEachOther) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(same[0] + same[1], 40u);
+}
+
+// --- a limit of its length ---
+
+std::uint32_t interval_of(const Sample& jpeg) {
+  const auto layout = parse_jpeg_layout(jpeg);
+  EXPECT_TRUE(layout) << layout.error().message;
+  return layout ? layout->interval : 0;
+}
+
+TEST(JpegRewriteTest, TwinOfABaselineFileFitsInItsPlace) {
+  JpegRewriter rewriter;
+  for (const unsigned width : {160u, 333u, 500u}) {
+    for (const int quality : {50, 85, 95}) {
+      const auto jpeg = make_jpeg({.width = width, .height = 240, .sampling = {2, 2, 1, 1, 1, 1}, .quality = quality});
+      const auto twin = rewritten(rewriter, jpeg, {}, jpeg.size());
+      ASSERT_TRUE(twin) << twin.error().message;
+      EXPECT_LE(twin->size(), jpeg.size());
+      EXPECT_EQ(coefficients(*twin), coefficients(jpeg));
+    }
+  }
+}
+
+TEST(JpegRewriteTest, LessRoomMeansLongerRunsUntilNoneFits) {
+  JpegRewriter rewriter;
+  const auto decoder = make_jpeg_decoder();
+  const auto jpeg = make_jpeg({.width = 480, .height = 240});
+  const auto full = decode_picture(*decoder, jpeg);
+  auto twin = rewritten(rewriter, jpeg);
+  ASSERT_TRUE(full && twin);
+  const Box box{100, 50, 60, 70};
+  std::uint32_t last = interval_of(*twin);
+  ASSERT_LT(last, 60u);
+  while (last < 60) {
+    const std::size_t most = twin->size() - 1;
+    twin = rewritten(rewriter, jpeg, {}, most);
+    ASSERT_TRUE(twin) << twin.error().message << ", " << most;
+    ASSERT_LE(twin->size(), most);
+    ASSERT_GT(interval_of(*twin), last);
+    last = interval_of(*twin);
+    const auto part = decode_picture(*decoder, *twin, box);
+    ASSERT_TRUE(part);
+    ASSERT_EQ(part->rgb, cut_out(*full, box).rgb);
+  }
+  const auto exact = rewritten(rewriter, jpeg, {}, twin->size());
+  ASSERT_TRUE(exact) << "it fits exactly";
+  EXPECT_EQ(*exact, *twin);
+  for (const std::size_t most : {twin->size() - 1, std::size_t{100}, std::size_t{0}}) {
+    const auto none = rewriter.rewrite(jpeg, {}, most);
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().code, Code::kInvalid);
+  }
+}
+
+TEST(JpegRewriteTest, LimitHoldsWhenMemoryOfALargerFileIsKept) {
+  JpegRewriter rewriter;
+  ASSERT_TRUE(rewriter.rewrite(make_jpeg({.width = 640, .height = 480, .quality = 95}), {}));
+  const auto jpeg = make_jpeg({});
+  const auto twin = rewritten(rewriter, jpeg);
+  ASSERT_TRUE(twin);
+  EXPECT_LT(twin->size() * 10, rewriter.held());
+  EXPECT_FALSE(rewriter.rewrite(jpeg, {}, twin->size() / 2));
+  const auto again = rewritten(rewriter, jpeg);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, *twin);
 }
 
 TEST(JpegRewriteTest, TrimGivesMemoryBack) {

@@ -50,6 +50,24 @@ std::vector<std::vector<unsigned>> colour_samplings() {
   };
 }
 
+// libjpeg guesses what is missing from the blocks around; of all brightness and colour, or of some.
+std::vector<JpegSpec> kinds_with_missing_scans() {
+  std::vector<JpegSpec> kinds;
+  std::uint64_t seed = 500;
+  for (const int scans : {1, 2, 5, 9}) {
+    for (const auto& sampling : colour_samplings()) {
+      kinds.push_back({.width = 130, .height = 83, .sampling = sampling, .progressive = true, .most_scans = scans});
+      kinds.back().seed = ++seed;
+    }
+    kinds.push_back({.width = 35, .height = 70, .progressive = true, .most_scans = scans, .arithmetic = true});
+  }
+  for (const int components : {1, 4}) {
+    kinds.push_back({.width = 77, .height = 40, .components = components, .progressive = true, .most_scans = 1});
+    kinds.push_back({.width = 77, .height = 40, .components = components, .progressive = true, .most_scans = 3});
+  }
+  return kinds;
+}
+
 J_COLOR_SPACE color_space(int components) {
   switch (components) {
     case 1:
@@ -90,6 +108,7 @@ std::vector<std::byte> make_jpeg(const JpegSpec& spec) {
     info.num_scans = static_cast<int>(scans.size());
   }
   if (spec.progressive) jpeg_simple_progression(&info);
+  if (spec.most_scans > 0) info.num_scans = std::min(info.num_scans, spec.most_scans);
   jpeg_start_compress(&info, TRUE);
   KeyedRandom random(spec.seed, 0, 0, 0);
   for (unsigned y = 0; y < spec.height; ++y) {
@@ -124,6 +143,8 @@ std::vector<JpegSpec> jpeg_kinds() {
     kinds.push_back({.width = 71, .height = 45, .components = 4, .progressive = progressive, .seed = 101});
   }
   kinds.push_back({.width = 60, .height = 45, .components = 4, .sampling = {2, 2, 1, 1, 1, 1, 2, 2}, .seed = 102});
+  const auto unfinished = kinds_with_missing_scans();
+  kinds.insert(kinds.end(), unfinished.begin(), unfinished.end());
   return kinds;
 }
 
@@ -149,6 +170,19 @@ std::size_t find_jpeg_marker(std::span<const std::byte> jpeg, unsigned code) {
   return static_cast<std::size_t>(found - jpeg.begin());
 }
 
+std::vector<std::uint32_t> find_jpeg_runs(std::span<const std::byte> jpeg) {
+  std::size_t at = find_jpeg_marker(jpeg, 0xda);
+  at += 2 + (static_cast<std::size_t>(jpeg[at + 2]) << 8 | static_cast<std::size_t>(jpeg[at + 3]));
+  std::vector<std::uint32_t> runs{static_cast<std::uint32_t>(at)};
+  for (; at + 1 < jpeg.size(); ++at) {
+    const auto code = static_cast<unsigned>(jpeg[at + 1]);
+    if (jpeg[at] != std::byte{0xff} || code < 0xd0 || code > 0xd9) continue;
+    runs.push_back(static_cast<std::uint32_t>(code == 0xd9 ? at : at + 2));
+    if (code == 0xd9) break;
+  }
+  return runs;
+}
+
 std::vector<std::byte> with_segment(std::vector<std::byte> jpeg, unsigned code, std::string_view body) {
   const std::size_t length = body.size() + 2;
   std::vector<std::byte> segment = {std::byte{0xff}, static_cast<std::byte>(code), static_cast<std::byte>(length >> 8),
@@ -161,9 +195,10 @@ std::vector<std::byte> with_segment(std::vector<std::byte> jpeg, unsigned code, 
 
 std::string to_text(const JpegSpec& spec) {
   return fmt::format(
-      "{}x{}, {} components, sampling {}, progressive {}, arithmetic {}, scans apart {}, restart {}, seed {}",
-      spec.width, spec.height, spec.components, fmt::join(spec.sampling, " "), spec.progressive, spec.arithmetic,
-      spec.one_scan_per_component, spec.restart, spec.seed);
+      "{}x{}, {} components, sampling {}, progressive {} to scan {}, arithmetic {}, scans apart {}, restart {}, seed "
+      "{}",
+      spec.width, spec.height, spec.components, fmt::join(spec.sampling, " "), spec.progressive, spec.most_scans,
+      spec.arithmetic, spec.one_scan_per_component, spec.restart, spec.seed);
 }
 
 }  // namespace foreload

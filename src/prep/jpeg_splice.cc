@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "prep/image.h"
+#include "prep/jpeg_bytes.h"
 #include "prep/jpeg_markers.h"
 
 namespace foreload {
@@ -57,14 +58,11 @@ void write_header(std::span<const std::byte> bytes, const JpegLayout& layout, Di
     FORELOAD_CHECK(segment, "the header was parsed before");
     place = segment->end();
     if (!is_needed(segment->code)) continue;
-    if (segment->begin + 5 == layout.frame) {
-      out.copy(bytes.subspan(segment->begin, place - segment->begin));
-      const std::size_t frame = out.size() - (place - layout.frame);
-      out.patch(frame, size.height);
-      out.patch(frame + 2, size.width);
-    } else {
-      out.copy(bytes.subspan(segment->begin, place - segment->begin));
-    }
+    out.copy(bytes.subspan(segment->begin, place - segment->begin));
+    if (segment->begin + 5 != layout.frame) continue;
+    const std::size_t frame = out.size() - (place - layout.frame);
+    out.patch(frame, size.height);
+    out.patch(frame + 2, size.width);
   }
 }
 
@@ -106,10 +104,6 @@ std::uint32_t pixels_of(McuRange range, std::uint32_t size, std::uint32_t whole)
          range.first * size;
 }
 
-std::uint32_t parts(std::uint32_t whole, std::uint32_t size) {
-  return (whole + size - 1) / size;
-}
-
 }  // namespace
 
 McuRange cover_rows(const McuAxis& axis, std::uint32_t first, std::uint32_t length) {
@@ -117,7 +111,7 @@ McuRange cover_rows(const McuAxis& axis, std::uint32_t first, std::uint32_t leng
   McuRange mcus{first / axis.mcu, last / axis.mcu + 1};
   if (axis.subsampled && first % axis.mcu == 0 && mcus.first > 0) --mcus.first;
   if (axis.subsampled && last % axis.mcu == axis.mcu - 1 && last + 1 < axis.pixels) ++mcus.end;
-  return {mcus.first / axis.together, parts(mcus.end, axis.together)};
+  return {mcus.first / axis.together, parts_of(mcus.end, axis.together)};
 }
 
 McuRange cover_columns(const McuAxis& axis, std::uint32_t first, std::uint32_t length) {
@@ -127,7 +121,7 @@ McuRange cover_columns(const McuAxis& axis, std::uint32_t first, std::uint32_t l
   if (!axis.subsampled || pixels_of(range, step, axis.pixels) > kNarrow) return range;
   if (range.first > 0) {
     --range.first;
-  } else if (range.end < parts(axis.pixels, step)) {
+  } else if (range.end < parts_of(axis.pixels, step)) {
     ++range.end;
   }
   return range;

@@ -189,8 +189,8 @@ TEST(JpegSpliceTest, WrongMarkersBetweenRowOffsetsMeanRegionDecode) {
   const auto good = make_jpeg({.width = 320, .height = 160, .restart = 10});
   const auto layout = parse_jpeg_layout(good);
   ASSERT_TRUE(layout);
-  std::vector<std::uint32_t> runs, rows;
-  ASSERT_TRUE(find_jpeg_restarts(good, *layout, runs));
+  const auto runs = find_jpeg_runs(good);
+  std::vector<std::uint32_t> rows;
   ASSERT_TRUE(jpeg_row_offsets(good, *layout, rows));
   auto jpeg = good;
   jpeg[runs[9] - 1] = std::byte{0xd7};
@@ -216,11 +216,10 @@ TEST(JpegSpliceTest, DamageOutsideOfTheBoxIsNotSeenAndInsideItIs) {
   const auto decoder = make_jpeg_decoder();
   const auto full = decode_picture(*decoder, jpeg);
   ASSERT_TRUE(full);
-  std::vector<std::uint32_t> runs;
-  ASSERT_TRUE(find_jpeg_restarts(jpeg, *layout, runs));
+  const auto runs = find_jpeg_runs(jpeg);
   const std::size_t run = 10 * 5 + 5;  // MCUs 20 … 23 of row 5
   for (std::size_t i = runs[run]; i + 4 < runs[run + 1]; ++i) jpeg[i] = std::byte{0xf7};
-  ASSERT_TRUE(find_jpeg_restarts(jpeg, *layout, runs));
+  ASSERT_EQ(find_jpeg_runs(jpeg), runs);
   const Box beside{0, 0, 150, 100};
   const auto part = decode_picture(*decoder, jpeg, beside);
   ASSERT_TRUE(part);

@@ -1,6 +1,7 @@
 #include "prep/jpeg_writer.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <jerror.h>
 
@@ -24,7 +25,13 @@ JpegWriter::~JpegWriter() {
 void JpegWriter::begin(std::size_t most) {
   jpeg_abort_compress(&info_);
   written_ = 0;
-  most_ = most;
+  room_limit_ = std::min(most, SIZE_MAX - 1) + 1;
+  too_long_ = false;
+}
+
+void JpegWriter::give_up() {
+  too_long_ = true;
+  guard_.fail("it would be too long");
 }
 
 void JpegWriter::trim() {
@@ -35,15 +42,15 @@ void JpegWriter::trim() {
 
 void JpegWriter::set_room(std::size_t from) {
   destination_.next_output_byte = reinterpret_cast<JOCTET*>(out_.get() + from);
-  destination_.free_in_buffer = capacity_ - from;
-  if (from == capacity_) on_full(&info_);
+  destination_.free_in_buffer = room() - from;
+  if (from == room()) on_full(&info_);
 }
 
 boolean JpegWriter::on_full(j_compress_ptr info) {
   JpegWriter& self = of(info);
-  const std::size_t before = self.capacity_;
-  if (before >= self.most_) self.guard_.fail("it would grow far beyond the original");
-  const std::size_t after = std::min(std::max<std::size_t>(before * 2, 256_KiB), self.most_);
+  const std::size_t before = self.room();
+  if (before >= self.room_limit_) self.give_up();
+  const std::size_t after = std::min(std::max<std::size_t>(before * 2, 256_KiB), self.room_limit_);
   auto* grown = static_cast<std::byte*>(std::realloc(self.out_.get(), after));
   if (!grown) {
     info->err->msg_code = JERR_OUT_OF_MEMORY;
@@ -58,7 +65,7 @@ boolean JpegWriter::on_full(j_compress_ptr info) {
 
 void JpegWriter::on_end(j_compress_ptr info) {
   JpegWriter& self = of(info);
-  self.written_ = self.capacity_ - self.destination_.free_in_buffer;
+  self.written_ = self.room() - self.destination_.free_in_buffer;
 }
 
 }  // namespace foreload

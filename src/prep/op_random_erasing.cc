@@ -49,7 +49,7 @@ class RandomErasing final : public Op {
 
 Result<std::unique_ptr<Op>> make(const Transform& transform) {
   FORELOAD_ASSIGN(const double p, number_param(transform, "p", 0.5, {0, 1}));
-  FORELOAD_ASSIGN(const auto scale, ascending_param(transform, "scale", {0.02, 0.33}, {0, 1}));
+  FORELOAD_ASSIGN(const auto scale, ascending_param(transform, "scale", {0.02, 0.33}, {1e-6, 1}));
   FORELOAD_ASSIGN(const auto ratio, ascending_param(transform, "ratio", {0.3, 3.3}, {1.0 / 256, 256}));
   FORELOAD_ASSIGN(const auto value, channels_param(transform, "value", 0, {-60000, 60000}));
   return std::unique_ptr<Op>(

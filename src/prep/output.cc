@@ -1,7 +1,6 @@
 #include "prep/output.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/check.h"
@@ -36,26 +35,6 @@ const PixelKernels& proven_kernels(const OutputTables& tables) {
 }
 
 }  // namespace
-
-// The float's 23 bits of fraction are cut to 10 with rounding; below 2^-14 the half is denormal and loses
-// one more bit per power of two.
-std::uint16_t to_half(float x) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits >> 16 & 0x8000;
-  const std::uint32_t size = bits & 0x7fffffff;
-  if (size >= 0x7f800000) return static_cast<std::uint16_t>(sign | 0x7c00 | (size > 0x7f800000 ? 0x200 : 0));
-  if (size >= 0x477ff000) return static_cast<std::uint16_t>(sign | 0x7c00);  // rounds to 65536: infinity
-  const std::uint32_t exponent = size >> 23;
-  if (exponent < 102) return static_cast<std::uint16_t>(sign);  // below half of the smallest
-  const bool denormal = exponent < 113;
-  const std::uint32_t fraction = denormal ? (size & 0x7fffff) | 0x800000 : size - (112u << 23);
-  const std::uint32_t dropped = denormal ? 126 - exponent : 13;
-  const std::uint32_t whole = fraction >> dropped;
-  const std::uint32_t rest = fraction & ((1u << dropped) - 1);
-  const std::uint32_t half = 1u << (dropped - 1);
-  const bool up = rest > half || (rest == half && (whole & 1));
-  return static_cast<std::uint16_t>(sign | (whole + (up ? 1 : 0)));
-}
 
 Reciprocal Reciprocal::of(float d) {
   const double exact = 1.0 / static_cast<double>(d);

@@ -11,14 +11,12 @@
 
 #include "foreload/transform.h"
 #include "prep/geometry.h"
+#include "prep/half.h"
 #include "prep/rows.h"
 
 namespace foreload {
 
 struct PixelKernels;
-
-// IEEE half precision, rounded to nearest, ties to even; as torch's .half().
-std::uint16_t to_half(float x);
 
 // 1 / d as the sum of two floats: x · high + x · low, with the product and the sum rounded once, is x / d, nearly
 // always.

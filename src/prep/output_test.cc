@@ -10,7 +10,7 @@
 namespace foreload {
 namespace {
 
-float from_half(std::uint16_t half) {
+float half_value(std::uint16_t half) {
   const int exponent = half >> 10 & 31;
   const int fraction = half & 1023;
   float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
@@ -22,14 +22,14 @@ float from_half(std::uint16_t half) {
 TEST(HalfTest, EveryHalfComesBack) {
   for (unsigned half = 0; half < 0x10000; ++half) {
     if ((half & 0x7c00) == 0x7c00 && (half & 0x3ff) != 0) continue;
-    EXPECT_EQ(to_half(from_half(static_cast<std::uint16_t>(half))), half);
+    EXPECT_EQ(to_half(half_value(static_cast<std::uint16_t>(half))), half);
   }
 }
 
 TEST(HalfTest, MiddleGoesToTheEvenNeighbour) {
   for (unsigned half = 0; half < 0x7bff; ++half) {
-    const float low = from_half(static_cast<std::uint16_t>(half));
-    const float high = from_half(static_cast<std::uint16_t>(half + 1));
+    const float low = half_value(static_cast<std::uint16_t>(half));
+    const float high = half_value(static_cast<std::uint16_t>(half + 1));
     const float middle = low + (high - low) / 2;
     EXPECT_EQ(to_half(middle), half % 2 == 0 ? half : half + 1);
     EXPECT_EQ(to_half(std::nextafter(middle, 0.0f)), half);

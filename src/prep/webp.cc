@@ -2,10 +2,11 @@
 // lossy picture has its colours at half resolution, and the fancy upsampler repeats the outermost ones at the edge of
 // what it decodes; so the box is widened to even places with a margin, of which next_row() shows the inner part.
 //
-// What libwebp allocates: a few macroblock rows for lossy data; for lossless data and for alpha 4 bytes per pixel of
-// the whole picture and the tables of the prefix codes. How many groups of codes there are stands inside the compressed
-// data. libwebp's encoder makes at most kMostCodeGroups, and on photographs fewer than one per 10 KB; one per 512 bytes
-// is counted. A file that was made to harm can take more, up to 65,536 or a group per 4x4 pixels.
+// What libwebp allocates: a few macroblock rows for lossy data. For lossless data and for alpha 4 bytes per pixel of
+// the whole picture, the tile images of the transforms (at most 3/4 byte per pixel), and tables for every group of
+// prefix codes, of which there are 1 to 65,536. open() reads the data up to that number (webp_groups.h), so the
+// announced memory is an upper bound of what a file takes, whoever made it; where the data is broken before, libwebp
+// stops there.
 #include "prep/webp.h"
 
 #include <fmt/format.h>
@@ -16,13 +17,13 @@
 
 #include "base/check.h"
 #include "prep/rows.h"
+#include "prep/webp_groups.h"
 
 namespace foreload {
 
 namespace {
 
 constexpr std::uint32_t kMargin = 2;
-constexpr Bytes kMostCodeGroups = 2600;
 constexpr Bytes kCodeGroupBytes = 21'000;  // five tables with the largest colour cache, and their pointers
 
 enum WebpFormat { kMixed = 0, kLossy = 1, kLossless = 2 };  // as of WebPBitstreamFeatures::format
@@ -78,6 +79,7 @@ class WebpDecoder final : public ImageDecoder {
 
   std::span<const std::byte> bytes_;
   WebPBitstreamFeatures features_{};
+  Bytes groups_ = 0;  // of prefix codes
   const std::uint8_t* next_ = nullptr;
   std::size_t stride_ = 0;
 };
@@ -89,6 +91,10 @@ Result<Dimensions> WebpDecoder::open(std::span<const std::byte> bytes, const Lim
     return Error{Code::kBadSample, "WebP: it is an animation; save the wanted picture as a file of its own"};
   }
   bytes_ = bytes;
+  groups_ = 0;
+  if (features_.format == kLossless || features_.has_alpha != 0) {
+    groups_ = count_webp_groups(bytes, size_of(features_)).value_or(0);
+  }
   return size_of(features_);
 }
 
@@ -104,15 +110,17 @@ DecodeMemory WebpDecoder::memory(const Box& box) const {
   constexpr Bytes kDecoder = 64_KiB;
   constexpr Bytes kMacroblockColumn = 4_KiB;  // coefficients, modes, filter strengths and up to five cached rows
   constexpr Bytes kCachedRows = 17;           // of a lossless picture
+  constexpr Bytes kGroupNumbers = 256_KiB;    // when groups are renumbered
+  constexpr Bytes kTransformGroups = 1;       // of the tile image that is being decoded
   const Dimensions size = size_of(features_);
   const Box decoded = decoded_box(box);
   Bytes library = kDecoder;
   if (features_.format != kLossless) library += (size.width + 31) / 16 * kMacroblockColumn;
   if (features_.format == kLossless || features_.has_alpha != 0) {
-    const Bytes tiles = Bytes{(size.width + 3) / 4} * ((size.height + 3) / 4);
-    const Bytes groups = std::min({tiles, kMostCodeGroups, bytes_.size() / 512 + 16});
-    const Bytes alpha = features_.format == kLossless ? 0 : Bytes{size.width} * size.height;
-    library += (Bytes{size.height} + kCachedRows) * size.width * 4 + alpha + groups * kCodeGroupBytes;
+    const Bytes pixels = Bytes{size.width} * size.height;
+    const Bytes alpha = features_.format == kLossless ? 0 : pixels;
+    library += 4 * (pixels + kCachedRows * size.width) + alpha + pixels + kGroupNumbers;
+    library += (groups_ + kTransformGroups) * kCodeGroupBytes;
   }
   return {Bytes{decoded.width} * decoded.height * kPixelBytes + kRowSlack, library};
 }

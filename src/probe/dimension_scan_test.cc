@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "base/test_folder.h"
 #include "base/write_file.h"
-#include "probe/jpeg_writer.h"
+#include "prep/jpeg_encode.h"
 
 namespace foreload {
 namespace {

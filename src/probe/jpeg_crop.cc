@@ -2,49 +2,17 @@
 #include "probe/jpeg_crop.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
 #include <cstring>
 
 #include "prep/jpeg_library.h"
+#include "prep/jpeg_writer.h"
 
 namespace foreload {
 
 namespace {
 
 constexpr std::uint32_t kMostScans = 500;
-
-// A libjpeg compressor and the buffer it fills.
-class Compressor {
- public:
-  Compressor() {
-    info_.err = guard_.manager();
-    info_.client_data = &guard_;
-    created_ = guard_.run([this] {
-      jpeg_create_compress(&info_);
-      jpeg_mem_dest(&info_, &buffer_, &size_);
-    });
-  }
-  ~Compressor() {
-    if (created_) jpeg_destroy_compress(&info_);
-    std::free(buffer_);
-  }
-  Compressor(const Compressor&) = delete;
-  Compressor& operator=(const Compressor&) = delete;
-
-  bool is_created() const { return created_; }
-  jpeg_compress_struct& info() { return info_; }
-  std::vector<std::byte> bytes() const {
-    const auto* begin = reinterpret_cast<const std::byte*>(buffer_);
-    return {begin, begin + size_};
-  }
-
- private:
-  JpegGuard guard_;
-  jpeg_compress_struct info_{};
-  unsigned char* buffer_ = nullptr;
-  unsigned long size_ = 0;
-  bool created_ = false;
-};
 
 // The box in MCUs, and the pixels of that.
 struct McuBox {
@@ -99,16 +67,18 @@ void write_crop(jpeg_decompress_struct& in, jpeg_compress_struct& out, const Mcu
 Result<std::vector<std::byte>> crop_jpeg(std::span<const std::byte> jpeg, const Box& box) {
   JpegReader reader;
   FORELOAD_TRY(reader.open(jpeg, kMostScans));
-  Compressor compressor;
-  if (!compressor.is_created()) return Error{Code::kNoMemory, "no memory for a JPEG compressor"};
+  JpegWriter writer;
+  if (!writer.is_created()) return Error{Code::kNoMemory, "no memory for a JPEG compressor"};
+  writer.begin(SIZE_MAX);
   jpeg_decompress_struct& in = reader.info();
-  jpeg_compress_struct& out = compressor.info();
-  // Whichever of the two gives up, libjpeg leaves through the reader's guard.
-  out.err = in.err;
-  out.client_data = in.client_data;
   const McuBox crop(in, box);
-  if (!reader.guard().run([&] { write_crop(in, out, crop); })) return reader.error();
-  return compressor.bytes();
+  // Either of the two may give up, and leaves through its own guard.
+  bool is_written = false;
+  const bool is_read =
+      reader.guard().run([&] { is_written = writer.guard().run([&] { write_crop(in, writer.info(), crop); }); });
+  if (!is_read) return reader.error();
+  if (!is_written) return writer.guard().error(crop.size);
+  return std::vector<std::byte>(writer.result().begin(), writer.result().end());
 }
 
 }  // namespace foreload

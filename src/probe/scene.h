@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "probe/jpeg_writer.h"
+#include "prep/jpeg_encode.h"
 
 namespace foreload {
 

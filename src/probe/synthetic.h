@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "foreload/types.h"
-#include "probe/jpeg_writer.h"
+#include "prep/jpeg_encode.h"
 
 namespace foreload {
 

@@ -54,7 +54,7 @@ struct ConvertReport {
   std::uint64_t rewritten = 0;
   std::uint64_t shrunk = 0;
   std::uint64_t copied = 0;   // no JPEG, or one of a kind that can not be made crop-addressable
-  std::uint64_t damaged = 0;  // JPEGs that decode with complaints: copied
+  std::uint64_t damaged = 0;  // images that decode with complaints: copied
   std::vector<BadSample> bad{};
   unsigned threads = 0;
 };

@@ -19,7 +19,7 @@ namespace foreload {
 namespace {
 
 // Grows by one whenever the same source and options yield other bytes than before.
-constexpr unsigned kConvertVersion = 1;
+constexpr unsigned kConvertVersion = 2;
 constexpr Bytes kLabelMemberBytes = 2 * kTarBlockBytes;
 
 Status check_options(const ConvertOptions& options) {
@@ -100,14 +100,16 @@ Result<ConvertPlan> ConvertPlan::make(const Source& source, const ConvertOptions
 
 Result<RecordNames::Pair> RecordNames::next(const std::string& key, bool as_jpeg) {
   const std::string stem = stem_of(key);
-  number_ = !last_stem_.empty() && stem == last_stem_ ? number_ + 1 : 0;
-  const auto numbered = [&] { return number_ == 0 ? stem : fmt::format("{}~{}", stem, number_); };
-  while (numbered() == last_written_) ++number_;
-  last_stem_ = stem;
-  last_written_ = numbered();
+  std::string written = stem;
+  if (!written_.insert(written).second) {
+    std::uint64_t& number = numbers_[stem];
+    do {
+      written = fmt::format("{}~{}", stem, ++number);
+    } while (!written_.insert(written).second);
+  }
   std::string extension = key.substr(stem.size());
   if (as_jpeg) extension = extension.substr(0, extension.rfind('.')) + ".jpg";
-  Pair names{last_written_ + extension, last_written_ + ".cls"};
+  Pair names{written + extension, written + ".cls"};
   if (!is_plain_relative(names.payload) || base_name(names.payload).front() == '.' ||
       names.payload.size() >= kMaxNameLength) {
     return Error{Code::kInvalid, fmt::format("the sample {} can not be a member of a tar: its name is too long or not "

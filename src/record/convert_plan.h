@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "foreload/result.h"
@@ -40,7 +42,8 @@ class ConvertPlan {
 };
 
 // Names of the members of one shard. WebDataset takes neighbours whose paths agree up to the first dot of the basename
-// for one sample, so a name whose stem equals that of the one before it gets "~1", "~2", … behind the stem.
+// for one sample, and whoever unpacks a tar keeps only the last of equal names. So no stem stands in a shard twice: the
+// later one gets "~1", "~2", … behind it. The names follow from the keys in their order.
 class RecordNames {
  public:
   struct Pair {
@@ -51,9 +54,8 @@ class RecordNames {
   Result<Pair> next(const std::string& key, bool as_jpeg);
 
  private:
-  std::string last_stem_;     // of the key
-  std::string last_written_;  // of the name
-  std::uint64_t number_ = 0;
+  std::unordered_set<std::string> written_;                 // stems of the names so far
+  std::unordered_map<std::string, std::uint64_t> numbers_;  // by stem of the key: the last number behind it
 };
 
 }  // namespace foreload

@@ -62,6 +62,11 @@ void ConvertRun::stop() {
   read_.notify_all();
 }
 
+bool ConvertRun::is_stopped() {
+  const MutexLock lock(mutex_);
+  return stopped_;
+}
+
 std::optional<ConvertRun::Claim> ConvertRun::claim() {
   const MutexLock lock(mutex_);
   for (;;) {
@@ -88,7 +93,7 @@ void ConvertRun::deliver(const Claim& claim, Result<ConvertedSample> sample) {
 }
 
 void ConvertRun::read_samples() {
-  SampleReader reader(plan_.source());
+  SampleReader reader(plan_.source(), [this] { return !ask_to_stop().ok() || is_stopped(); });
   while (const std::optional<Claim> mine = claim()) {
     const Status go_on = ask_to_stop();
     Read read{*mine, go_on ? reader.read(mine->id) : Result<std::vector<std::byte>>(go_on.error())};

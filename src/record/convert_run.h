@@ -56,6 +56,7 @@ class ConvertRun {
   Result<ShardAccount> write_shard(std::uint64_t shard);
   Status ask_to_stop() const;
   void stop() FORELOAD_EXCLUDES(mutex_);
+  bool is_stopped() FORELOAD_EXCLUDES(mutex_);
 
   const ConvertOptions& options_;
   const ConvertPlan& plan_;

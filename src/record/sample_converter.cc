@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -37,17 +38,13 @@ bool has_jpeg_name(std::string_view key) {
   return !extension.empty() && (extension.front() == 'j' || extension.front() == 'J');
 }
 
-// Whether the loader would deliver it.
-Status try_decode(std::span<const std::byte> image, const Limits& limits) {
+// Decodes the whole picture, and does nothing else.
+Result<Chain> decoding_chain(const Limits& limits) {
   ChainOptions program;
   program.transforms = {resize(1, 1)};
   program.dtype = DType::kU8;
   program.limits = limits;
-  FORELOAD_ASSIGN(const Chain chain, Chain::compile(program));
-  std::array<std::byte, 3> pixel{};
-  ChainRunner runner(chain);
-  FORELOAD_TRY(runner.begin(image, {}));
-  return runner.finish(pixel);
+  return Chain::compile(program);
 }
 
 // Empty when it is not crop-addressable; a copy of a converted sample is.
@@ -71,7 +68,8 @@ bool becomes_jpeg(std::string_view key, Outcome outcome) {
   return outcome == Outcome::kShrunk && !has_jpeg_name(key);
 }
 
-// Everything beyond the thread's own share; held memory of the rewriter counts as part of that share.
+// Everything beyond the thread's own share. What the rewriter holds for its next file is part of `bytes`, or has to
+// fit into that share beside them.
 Status SampleConverter::take_memory(Bytes bytes) {
   if (bytes > pool_.largest()) {
     return Error{Code::kNoMemory, fmt::format("converting it takes {}, but there is memory for {}: use a machine with "
@@ -82,6 +80,11 @@ Status SampleConverter::take_memory(Bytes bytes) {
   if (!pool_.take(bytes - pool_.own_share())) return Error{Code::kCancelled, "stopped"};
   taken_ = bytes - pool_.own_share();
   return {};
+}
+
+Status SampleConverter::take_beside_rewriter(Bytes bytes) {
+  if (rewriter_.held() + bytes > pool_.own_share()) rewriter_.trim();
+  return take_memory(bytes);
 }
 
 void SampleConverter::give_memory() {
@@ -105,6 +108,52 @@ Result<ConvertedSample> SampleConverter::rewrite(std::span<const std::byte> jpeg
   return result;
 }
 
+// Whether its decoder complains. kBadSample: the loader would not deliver it.
+Result<bool> SampleConverter::is_damaged(std::span<const std::byte> image) {
+  FORELOAD_ASSIGN(const Chain chain, decoding_chain(options_.limits));
+  std::optional<ChainRunner> runner(std::in_place, chain);
+  FORELOAD_ASSIGN(const Bytes needed, runner->begin(image, {}));
+  FORELOAD_TRY(take_beside_rewriter(needed));
+  std::array<std::byte, 3> pixel{};
+  const Status status = runner->finish(pixel);
+  const bool damaged = runner->damaged();
+  runner.reset();  // before its memory is given back
+  give_memory();
+  FORELOAD_TRY(status);
+  return damaged;
+}
+
+// Nothing is copied that was not decoded once: a broken image would show only when it is loaded.
+Result<ConvertedSample> SampleConverter::copy(std::vector<std::byte>& image, Dimensions size, Outcome outcome) {
+  FORELOAD_ASSIGN(const bool damaged, is_damaged(image));
+  ConvertedSample copy = copy_of(image, damaged ? Outcome::kDamaged : outcome);
+  copy.size = size;
+  if (copy.outcome == Outcome::kCopied) copy.rows = rows_of(copy.bytes);
+  return copy;
+}
+
+Result<ConvertedSample> SampleConverter::rewrite_or_copy(std::vector<std::byte>& jpeg, Dimensions size) {
+  auto sample = rewrite(jpeg, size);
+  if (sample) {
+    sample->size = size;
+    return sample;
+  }
+  if (sample.error().code == Code::kBadSample) return copy(jpeg, size, Outcome::kDamaged);
+  if (sample.error().code == Code::kInvalid) return copy(jpeg, size, Outcome::kCopied);
+  return sample;
+}
+
+Result<ConvertedSample> SampleConverter::shrink(std::span<const std::byte> image, Dimensions to) {
+  auto shrunk = shrink_image(image, {to, options_.quality, options_.limits},
+                             [this](Bytes needed) { return take_beside_rewriter(needed); });
+  give_memory();
+  if (!shrunk) return shrunk.error();
+  auto sample = rewrite_or_copy(*shrunk, to);
+  if (sample) sample->outcome = Outcome::kShrunk;
+  return sample;
+}
+
+// Moves from `bytes` only when it succeeds.
 Result<ConvertedSample> SampleConverter::improve(std::string_view key, std::vector<std::byte>& bytes) {
   if (bytes.empty()) return Error{Code::kBadSample, "it is empty"};
   if (bytes.size() > options_.limits.sample_bytes) {
@@ -112,33 +161,12 @@ Result<ConvertedSample> SampleConverter::improve(std::string_view key, std::vect
                                                format_bytes(options_.limits.sample_bytes))};
   }
   if (!is_image_name(key)) return copy_of(bytes, Outcome::kCopied);
-  FORELOAD_ASSIGN(Dimensions size, image_dimensions(bytes));
+  FORELOAD_ASSIGN(const Dimensions size, image_dimensions(bytes));
   FORELOAD_TRY(check_pixels(size, options_.limits));
   const bool is_larger = options_.max_side > 0 && std::max(size.width, size.height) > options_.max_side;
-  if (options_.keep_original || (!is_jpeg(bytes) && !is_larger)) {
-    ConvertedSample copy = copy_of(bytes, Outcome::kCopied);
-    copy.size = size;
-    copy.rows = rows_of(copy.bytes);
-    return copy;
-  }
-  if (is_larger) {
-    FORELOAD_TRY(take_memory(shrink_memory(size, bytes.size())));
-    size = shrunk_size(size, options_.max_side);
-    auto shrunk = shrink_image(bytes, size, options_.quality, options_.limits);
-    give_memory();
-    if (!shrunk) return shrunk.error();
-    bytes = *std::move(shrunk);
-  }
-  auto sample = rewrite(bytes, size);
-  if (!sample && sample.error().code == Code::kBadSample && try_decode(bytes, options_.limits).ok()) {
-    sample = copy_of(bytes, Outcome::kDamaged);
-  } else if (!sample && sample.error().code == Code::kInvalid) {
-    sample = copy_of(bytes, Outcome::kCopied);
-  }
-  if (!sample) return sample;
-  sample->size = size;
-  if (is_larger) sample->outcome = Outcome::kShrunk;
-  return sample;
+  if (is_larger) return shrink(bytes, shrunk_size(size, options_.max_side));
+  if (options_.keep_original || !is_jpeg(bytes)) return copy(bytes, size, Outcome::kCopied);
+  return rewrite_or_copy(bytes, size);
 }
 
 Result<ConvertedSample> SampleConverter::convert(std::string_view key, std::vector<std::byte> bytes) {

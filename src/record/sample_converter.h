@@ -22,7 +22,7 @@ enum class Outcome : char {
   kRewritten = 'r',
   kShrunk = 's',
   kCopied = 'c',
-  kDamaged = 'd',  // a JPEG that decodes with complaints: copied
+  kDamaged = 'd',  // an image that decodes with complaints: copied
   kBad = 'b',      // copied, because the options say so
 };
 inline constexpr std::string_view kOutcomes = "rscdb";
@@ -50,7 +50,12 @@ class SampleConverter {
  private:
   Result<ConvertedSample> improve(std::string_view key, std::vector<std::byte>& bytes);
   Result<ConvertedSample> rewrite(std::span<const std::byte> jpeg, Dimensions size);
+  Result<ConvertedSample> rewrite_or_copy(std::vector<std::byte>& jpeg, Dimensions size);
+  Result<ConvertedSample> shrink(std::span<const std::byte> image, Dimensions to);
+  Result<ConvertedSample> copy(std::vector<std::byte>& image, Dimensions size, Outcome outcome);
+  Result<bool> is_damaged(std::span<const std::byte> image);
   Status take_memory(Bytes bytes);
+  Status take_beside_rewriter(Bytes bytes);
   void give_memory();
 
   const ConvertOptions& options_;

@@ -54,7 +54,10 @@ Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
       return Error{error.code, fmt::format("{}: can not be read after {} attempt(s): {}", describe_sample(source_, id),
                                            attempt, error.message)};
     }
+    const Error stopped{Code::kCancelled, "stopped"};
+    if (stop_()) return stopped;
     std::this_thread::sleep_for(pause);
+    if (stop_()) return stopped;
   }
 }
 

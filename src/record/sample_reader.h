@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -14,10 +16,11 @@ namespace foreload {
 
 class SampleReader {
  public:
-  // `source` must outlive this.
-  explicit SampleReader(const Source& source) : source_(source) {}
+  // `source` must outlive this. `stop` is asked before every further attempt.
+  SampleReader(const Source& source, std::function<bool()> stop) : source_(source), stop_(std::move(stop)) {}
 
-  // kDataChanged: the file is not the one that was indexed. kIo: not readable after some attempts.
+  // kDataChanged: the file is not the one that was indexed. kIo: not readable after some attempts. kCancelled: stopped
+  // between two of them.
   Result<std::vector<std::byte>> read(SampleId id);
 
  private:
@@ -25,6 +28,7 @@ class SampleReader {
   Status open(const Extent& extent);
 
   const Source& source_;
+  const std::function<bool()> stop_;
   Descriptor file_;
   std::optional<std::uint64_t> shard_;  // of which file_ is open
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "prep/chain.h"
-#include "probe/jpeg_writer.h"
+#include "prep/jpeg_encode.h"
 
 namespace foreload {
 
@@ -23,6 +23,11 @@ void keep_first_channel(std::vector<std::uint8_t>& pixels) {
   for (std::size_t i = 0; i < pixels.size() / kChannels; ++i) pixels[i] = pixels[kChannels * i];
 }
 
+// The pixels, the coefficients that the encoder keeps for its second pass, and the file, for which room is doubled.
+Bytes encoding_memory(Dimensions size) {
+  return 16 * Bytes{size.width} * size.height + 1_MiB;
+}
+
 }  // namespace
 
 Dimensions shrunk_size(Dimensions size, std::uint32_t max_side) {
@@ -34,25 +39,22 @@ Dimensions shrunk_size(Dimensions size, std::uint32_t max_side) {
   return {scaled(size.width), scaled(size.height)};
 }
 
-Bytes shrink_memory(Dimensions size, Bytes file_bytes) {
-  // Pixels before and after, and the coefficients of a progressive file.
-  return file_bytes + 12 * Bytes{size.width} * size.height + 1_MiB;
-}
-
-Result<std::vector<std::byte>> shrink_image(std::span<const std::byte> image, Dimensions to, std::uint32_t quality,
-                                            const Limits& limits) {
+Result<std::vector<std::byte>> shrink_image(std::span<const std::byte> image, const Shrinking& how,
+                                            const std::function<Status(Bytes)>& take) {
+  const Dimensions to = how.to;
   ChainOptions program;
   program.transforms = {resize(to.height, to.width)};
   program.dtype = DType::kU8;
   program.layout = Layout::kNhwc;
-  program.limits = limits;
+  program.limits = how.limits;
   FORELOAD_ASSIGN(const Chain chain, Chain::compile(program));
-  std::vector<std::uint8_t> pixels(kChannels * to.width * to.height);
   ChainRunner runner(chain);
-  FORELOAD_TRY(runner.begin(image, {}));
+  FORELOAD_ASSIGN(const Bytes decoding, runner.begin(image, {}));
+  FORELOAD_TRY(take(decoding + encoding_memory(to)));
+  std::vector<std::uint8_t> pixels(kChannels * to.width * to.height);
   FORELOAD_TRY(runner.finish(std::as_writable_bytes(std::span(pixels))));
   JpegStyle style;
-  style.quality = quality;
+  style.quality = how.quality;
   style.colour = is_gray(pixels) ? JpegColour::kGray : JpegColour::kRgb;
   if (style.colour == JpegColour::kGray) {
     keep_first_channel(pixels);

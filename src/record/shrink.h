@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,10 +15,15 @@ namespace foreload {
 
 // `size` with its longer side at most `max_side`, the shorter one rounded and at least 1.
 Dimensions shrunk_size(Dimensions size, std::uint32_t max_side);
-// What shrink_image takes at most for an image of `size`, about.
-Bytes shrink_memory(Dimensions size, Bytes file_bytes);
-// Gray stays gray, colour is stored as 4:2:0. kBadSample: it can not be decoded.
-Result<std::vector<std::byte>> shrink_image(std::span<const std::byte> image, Dimensions to, std::uint32_t quality,
-                                            const Limits& limits);
+
+struct Shrinking {
+  Dimensions to;
+  std::uint32_t quality = 90;
+  Limits limits{};
+};
+// Gray stays gray, colour is stored as 4:2:0. `take` is asked once, with all the memory that is needed; its error is
+// returned. kBadSample: it can not be decoded.
+Result<std::vector<std::byte>> shrink_image(std::span<const std::byte> image, const Shrinking& how,
+                                            const std::function<Status(Bytes)>& take);
 
 }  // namespace foreload

@@ -71,7 +71,11 @@ Result<RecordRowsView> RecordRowsView::parse(std::span<const std::byte> file) {
 }
 
 std::span<const std::uint32_t> RecordRowsView::rows(SampleId id) const {
-  return offsets_.subspan(starts_[id], starts_[id + 1] - starts_[id]);
+  // Whoever rewrites the file in place changes what parse() saw: each number is read once, and judged again.
+  const std::uint64_t first = __atomic_load_n(&starts_[id], __ATOMIC_RELAXED);
+  const std::uint64_t end = __atomic_load_n(&starts_[id + 1], __ATOMIC_RELAXED);
+  if (first > end || end > offsets_.size()) return {};
+  return offsets_.subspan(first, end - first);
 }
 
 Result<RecordRows> RecordRows::open(const std::string& path, std::uint64_t fingerprint) {

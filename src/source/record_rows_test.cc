@@ -51,6 +51,18 @@ TEST(RecordRowsTest, WhatIsWrittenIsRead) {
   EXPECT_TRUE(RecordRowsView::parse(file_of({})).ok());
 }
 
+TEST(RecordRowsTest, AFileThatChangesAfterwardsNeverLeadsOutside) {
+  std::vector<std::byte> file = file_of(kSamples);
+  const auto view = RecordRowsView::parse(file);
+  ASSERT_TRUE(view.ok());
+  const std::size_t start = sizeof(RowsHeader) + 8;  // of sample 1
+  for (const std::uint64_t value : {std::uint64_t{1} << 40, ~std::uint64_t{0}, std::uint64_t{10}}) {
+    std::memcpy(file.data() + start, &value, sizeof value);
+    EXPECT_TRUE(view->rows(0).empty()) << "it would end behind the offsets";
+    EXPECT_TRUE(view->rows(1).empty()) << "it would begin behind its end";
+  }
+}
+
 TEST(RecordRowsTest, EveryChangedByteAndEveryTruncationIsFound) {
   const std::vector<std::byte> file = file_of(kSamples);
   for (std::size_t at = 0; at < file.size(); ++at) {

@@ -1,4 +1,4 @@
-#include "probe/jpeg_writer.h"
+#include "prep/jpeg_encode.h"
 
 #include <cstddef>
 #include <cstdio>

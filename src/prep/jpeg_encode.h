@@ -1,4 +1,4 @@
-// encode_jpeg: pixels to a JPEG file in memory, for generated datasets, benches and tests.
+// encode_jpeg: pixels to a JPEG file in memory: for shrunk images, generated datasets, benches and tests.
 // Pure and deterministic; any thread.
 #pragma once
 
