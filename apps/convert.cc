@@ -152,7 +152,8 @@ Command convert_command(CLI::App& app) {
   CLI::Option* shuffle = add_number(*command, "--shuffle", flags->shuffle,
                                     "Order the samples at random, by this seed; default: as in SRC");
   shuffle->default_str("");
-  command->add_flag("--keep-original", o.keep_original, "Copy every sample as it is (images are still decoded once, to find bad ones)");
+  command->add_flag("--keep-original", o.keep_original,
+                    "Copy every sample as it is (images are still decoded once, to find bad ones)");
   add_number(*command, "--max-side", o.max_side, "Shrink larger images to this, as JPEG (with loss); default: never",
              {.least = 1, .most = 65500})
       ->default_str("");

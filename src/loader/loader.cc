@@ -107,11 +107,14 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   const MemoryPlan& memory = sized.memory;
   placement_ = Placement::plan(source.size(), memory.home, options_.seed, [&](SampleId id) {
     const Bytes length = source.length(id);
-    return length == 0 || length > sized.longest_sample ? 0 : Arena::footprint(length);
+    if (length == 0 || length > sized.longest_sample) return Bytes{0};
+    return Arena::footprint(memory.growth ? Arena::grown(length) : length);
   });
-  FORELOAD_ASSIGN(
-      arena_, Arena::create(
-                  {.samples = source.size(), .home = memory.home, .transit = memory.transit, .urgent = memory.urgent}));
+  FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
+                                         .home = memory.home,
+                                         .transit = memory.transit,
+                                         .urgent = memory.urgent,
+                                         .growth = memory.growth}));
   FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
   std::optional<Throttle> throttle;
   if (!options_.storage.empty()) {

@@ -184,6 +184,9 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
                      (options.cache && options.rewrite != Rewrite::kOff ? Rewriter::bytes_for(samples) : 0) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
+      .growth = options.rewrite == Rewrite::kOff
+                    ? 0
+                    : Arena::grown(source.total_bytes()) + samples * Arena::grown(0) - source.total_bytes(),
       .longest_footprint = Arena::footprint(longest),
       .mean_footprint = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1)),
       .direct = options.direct_io,

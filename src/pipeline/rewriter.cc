@@ -1,5 +1,5 @@
-// A rewritten file may be shorter than the original; the rest of its room is filled with zeros, which stand behind the
-// end-of-image marker and which no decoder looks at. So the length of a sample never changes.
+// A rewritten file may be shorter than its room; the rest is filled with zeros, which stand behind the end-of-image
+// marker and which no decoder looks at. So no length has to be kept.
 #include "pipeline/rewriter.h"
 
 #include <algorithm>
@@ -65,9 +65,8 @@ bool Rewriter::step(JpegRewriter& tool) {
 // False: not now; somebody reads the sample, or memory is short. True: it is settled, if only as it was.
 bool Rewriter::rewrite(JpegRewriter& tool, SampleId id, Lease lease) {
   const std::size_t length = lease.bytes().size();
-  const auto twin = tool.rewrite(lease.bytes(), parts_.limits);
+  const auto twin = tool.rewrite(lease.bytes(), parts_.limits, parts_.arena.room(length));
   if (!twin) return twin.error().code != Code::kNoMemory;
-  if (twin->size() > length) return true;  // settled: it stays as it is
   lease = Lease();
   const auto room = parts_.arena.begin_change(id, length);
   if (!room) return false;

@@ -66,7 +66,8 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
   }
   // Transit has room for one sample even then: a read that fails leaves a hole where its home was.
   if (needs.cache && needs.all_footprint + needs.longest_footprint <= rest) {
-    plan.home = needs.all_footprint;
+    plan.growth = needs.growth > 0 && needs.all_footprint + needs.growth + needs.longest_footprint <= rest;
+    plan.home = needs.all_footprint + (plan.growth ? needs.growth : 0);
     plan.transit = plan.longest_footprint = needs.longest_footprint;
     return plan;
   }

@@ -15,6 +15,7 @@ struct MemoryNeeds {
   Bytes runner_bytes = 0;     // fixed memory of one worker
   Bytes table_bytes = 0;      // the arena beside its usable bytes
   Bytes all_footprint = 0;    // what caching every sample would take
+  Bytes growth = 0;           // what that would take more, if cached samples may grow
   Bytes longest_footprint = 0;
   Bytes mean_footprint = 0;
   unsigned read_depth = 128;  // reads in flight at most
@@ -29,6 +30,7 @@ struct MemoryPlan {
   Bytes bounce = 0;
   Bytes bounce_each = 0;  // per read; longer ones go in pieces
   Bytes home = 0;
+  bool growth = false;  // home has room for all samples and their growth
   Bytes transit = 0;
   Bytes urgent = 0;
   unsigned read_depth = 0;

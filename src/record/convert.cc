@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -130,26 +131,20 @@ Status finish(const Destination& destination, const ConvertPlan& plan, const std
   return destination.finish();
 }
 
-// Of a conversion that was complete before.
+// Of a conversion that was complete before. Opening it compares it with its manifest.
 Status read_report(const Destination& destination, ConvertReport& report) {
-  FORELOAD_ASSIGN(const std::string text, read_whole_file(destination.path(kRecordsManifest), kLongestManifest));
-  const Json json = Json::parse(text, nullptr, false);
-  const auto number = [&](const Json& object, const char* name) {
-    const auto found = object.is_object() ? object.find(name) : object.end();
-    return found != object.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
-  };
-  const Json outcomes = json.is_object() ? json.value("outcomes", Json::object()) : Json::object();
-  report.bytes = number(json, "bytes");
-  report.rewritten = number(outcomes, "rewritten");
-  report.shrunk = number(outcomes, "shrunk");
-  report.copied = number(outcomes, "copied");
-  report.damaged = number(outcomes, "damaged");
-  const Json bad = json.is_object() ? json.value("bad", Json::array()) : Json::array();
-  for (const Json& entry : bad) {
-    if (!entry.is_object()) continue;
-    report.bad.push_back({number(entry, "id"), entry.value("key", ""), entry.value("reason", "")});
-  }
+  FORELOAD_ASSIGN(const RecordsManifest manifest, read_manifest(destination.folder()));
+  report.bytes = manifest.bytes;
+  report.rewritten = manifest.rewritten;
+  report.shrunk = manifest.shrunk;
+  report.copied = manifest.copied;
+  report.damaged = manifest.damaged;
+  for (const RecordsManifest::Bad& bad : manifest.bad) report.bad.push_back({bad.id, bad.key, bad.reason});
   FORELOAD_ASSIGN(const auto result, open_source({.datasets = {"records:" + destination.folder()}}));
+  if (result->size() != report.samples) {
+    return Error{Code::kDataChanged, fmt::format("{} has {} samples, its source {}: convert again into a new folder",
+                                                 printable(destination.folder()), result->size(), report.samples)};
+  }
   report.fingerprint = result->fingerprint();
   return {};
 }
@@ -160,9 +155,11 @@ Result<std::vector<ShardAccount>> convert_missing(const ConvertOptions& options,
   std::vector<std::uint64_t> missing;
   for (std::uint64_t shard = 0; shard < plan.shards(); ++shard) {
     const std::uint64_t samples = plan.end(shard) - plan.first(shard);
-    auto account = load_account(destination, shard, samples);
+    auto account = load_account(destination, shard, samples, options.stop);
     if (account) {
       accounts[shard] = *std::move(account);
+    } else if (account.error().code == Code::kCancelled) {
+      return account.error();
     } else {
       missing.push_back(shard);
       report.made += samples;
@@ -173,9 +170,7 @@ Result<std::vector<ShardAccount>> convert_missing(const ConvertOptions& options,
   return accounts;
 }
 
-}  // namespace
-
-Result<ConvertReport> convert_dataset(const ConvertOptions& options) {
+Result<ConvertReport> convert(const ConvertOptions& options) {
   for (const std::string& uri : options.source.datasets) FORELOAD_TRY(check_destination(options.destination, uri));
   FORELOAD_ASSIGN(const std::unique_ptr<Source> source, open_untouched(options.source));
   FORELOAD_ASSIGN(const ConvertPlan plan, ConvertPlan::make(*source, options));
@@ -196,6 +191,16 @@ Result<ConvertReport> convert_dataset(const ConvertOptions& options) {
   for (const ShardAccount& account : accounts) count(account, report);
   FORELOAD_TRY(finish(destination, plan, accounts, report));
   return report;
+}
+
+}  // namespace
+
+Result<ConvertReport> convert_dataset(const ConvertOptions& options) {
+  try {
+    return convert(options);
+  } catch (const std::bad_alloc&) {  // what was held is free again, so there is room for a message
+    return Error{Code::kNoMemory, kNoMemoryToConvert};
+  }
 }
 
 }  // namespace foreload

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -31,6 +32,16 @@ constexpr unsigned kMostReaders = 16;
 
 unsigned threads_of(const ConvertOptions& options) {
   return options.threads > 0 ? options.threads : usable_cores();
+}
+
+// What is converted by now belongs to the source as it was. Only the index of a folder does not see that a file was
+// changed in place.
+Error with_advice(const Error& error, bool is_tar) {
+  if (error.code != Code::kDataChanged) return error;
+  const std::size_t end = error.message.rfind(kRebuildAdvice);
+  return {error.code, fmt::format("{}. Convert again into a new folder when the source does not change any more{}",
+                                  error.message.substr(0, end),
+                                  is_tar ? "" : "; if it has an index, run `foreload index --rebuild` before")};
 }
 
 }  // namespace
@@ -114,8 +125,8 @@ std::optional<ConvertRun::Read> ConvertRun::next_read() {
 
 Result<ConvertedSample> ConvertRun::convert(Read read, SampleConverter& converter) const {
   FORELOAD_TRY(ask_to_stop());
-  if (!read.bytes) return read.bytes.error();
   const SampleId id = read.claim.id;
+  if (!read.bytes) return with_advice(read.bytes.error(), plan_.source().locate(id).shared);
   auto sample = converter.convert(plan_.source().key(id), *std::move(read.bytes));
   if (sample || sample.error().code == Code::kCancelled) return sample;
   const Error& error = sample.error();
@@ -136,6 +147,7 @@ Result<ConvertedSample> ConvertRun::take(std::uint64_t number) {
   for (;;) {
     FORELOAD_TRY(ask_to_stop());
     const MutexLock lock(mutex_);
+    if (out_of_memory_) return Error{Code::kNoMemory, kNoMemoryToConvert};
     if (finished_.find(number) == finished_.end()) arrived_.wait_until(mutex_, now() + kPoll);
     const auto found = finished_.find(number);
     if (found == finished_.end()) continue;
@@ -166,18 +178,28 @@ Result<std::vector<ShardAccount>> ConvertRun::write_all_shards() {
   return accounts;
 }
 
+// The sample of a thread that got no memory is never delivered, so the run ends. No message is made here: that takes
+// memory, too.
+void ConvertRun::work(bool reads) {
+  try {
+    if (reads) {
+      read_samples();
+    } else {
+      convert_samples();
+    }
+  } catch (const std::bad_alloc&) {
+    const MutexLock lock(mutex_);
+    out_of_memory_ = true;
+    arrived_.notify_one();
+  }
+}
+
 // Fewer threads than asked for: slower, not wrong. But one of each kind is needed.
 Status ConvertRun::start(std::vector<Thread>& threads) {
   const unsigned readers = std::min(kReadersPerThread * threads_, kMostReaders);
   for (unsigned i = 0; i < readers + threads_; ++i) {
     const bool reads = i >= threads_;
-    auto thread = Thread::start(reads ? "convert-read" : "convert", [this, reads] {
-      if (reads) {
-        read_samples();
-      } else {
-        convert_samples();
-      }
-    });
+    auto thread = Thread::start(reads ? "convert-read" : "convert", [this, reads] { work(reads); });
     if (thread) {
       threads.push_back(*std::move(thread));
     } else if (i == 0 || i == threads_) {
@@ -188,12 +210,16 @@ Status ConvertRun::start(std::vector<Thread>& threads) {
 }
 
 Result<std::vector<ShardAccount>> ConvertRun::run() {
+  // Whatever happens, the threads are told to stop before they are waited for.
+  struct Stopper {
+    ConvertRun& run;
+    ~Stopper() { run.stop(); }
+  };
   std::vector<Thread> threads;
-  const Status started = start(threads);
-  Result<std::vector<ShardAccount>> accounts =
-      started ? write_all_shards() : Result<std::vector<ShardAccount>>(started.error());
-  stop();
-  return accounts;
+  const Stopper stopper{*this};
+  threads.reserve(threads_ + kMostReaders);
+  FORELOAD_TRY(start(threads));
+  return write_all_shards();
 }
 
 }  // namespace foreload

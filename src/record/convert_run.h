@@ -19,6 +19,10 @@
 
 namespace foreload {
 
+inline constexpr const char* kNoMemoryToConvert =
+    "there is not enough memory to convert: use fewer threads, or raise the limit (ulimit -v, memory.max of the "
+    "cgroup); the same command continues";
+
 class ConvertRun {
  public:
   // All must outlive this. `missing`: shards, rising.
@@ -44,6 +48,7 @@ class ConvertRun {
   };
 
   Status start(std::vector<Thread>& threads);
+  void work(bool reads) FORELOAD_EXCLUDES(mutex_);
   void read_samples() FORELOAD_EXCLUDES(mutex_);
   void convert_samples() FORELOAD_EXCLUDES(mutex_);
   std::optional<Claim> claim() FORELOAD_EXCLUDES(mutex_);
@@ -73,6 +78,7 @@ class ConvertRun {
   CondVar read_;     // a sample was read
   CondVar arrived_;  // a sample was converted
   bool stopped_ FORELOAD_GUARDED_BY(mutex_) = false;
+  bool out_of_memory_ FORELOAD_GUARDED_BY(mutex_) = false;
   std::size_t shard_ FORELOAD_GUARDED_BY(mutex_) = 0;    // of missing_: the next claim is there
   std::uint64_t place_ FORELOAD_GUARDED_BY(mutex_) = 0;  // the next claim
   std::uint64_t claimed_ FORELOAD_GUARDED_BY(mutex_) = 0;

@@ -31,7 +31,8 @@ class ConvertTest : public testing::Test {
  protected:
   ConvertTest() {
     for (unsigned i = 0; i < 6; ++i) {
-      folder_.write("src/c" + std::to_string(i / 3) + "/" + std::to_string(i) + ".jpg", text_of(make_jpeg({.width = 400, .height = 300, .quality = 95, .seed = i})));
+      folder_.write("src/c" + std::to_string(i / 3) + "/" + std::to_string(i) + ".jpg",
+                    text_of(make_jpeg({.width = 400, .height = 300, .quality = 95, .seed = i})));
     }
     folder_.write("src/c1/array.npy", "not looked into");
     options_.source.datasets = {folder_.path("src")};

@@ -1,3 +1,6 @@
+// The work folder is opened once, without following a link, and everything in it is reached from that descriptor. Its
+// files are made under names that are free; one that has links elsewhere loses a name, never its content. The plan in
+// state.json says that the folder is ours: it is there before anything else, and removed after everything else.
 #include "record/destination.h"
 
 #include <fcntl.h>
@@ -6,11 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/open_below.h"
 #include "base/write_file.h"
@@ -27,6 +32,8 @@ namespace fs = std::filesystem;
 constexpr const char* kState = "state.json";
 constexpr Bytes kLongestState = 64_KiB;
 constexpr mode_t kFolderMode = 0777;  // the umask narrows it
+constexpr mode_t kFileMode = 0666;
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -72,22 +79,42 @@ Error not_empty(const std::string& folder, const std::string& entry) {
                                       printable(folder), printable(entry))};
 }
 
-// The first entry that is not ours. Empty: there is none.
-Result<std::string> foreign_entry(const std::string& folder) {
+// The first entry besides `ours`. Empty: there is none.
+Result<std::string> foreign_entry(const std::string& folder, std::string_view ours) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
-    if (name != kRecordsWork) return name;
+    if (name != ours) return name;
   }
   if (error) return errno_error("cannot list the folder " + folder, error.value());
   return std::string();
 }
 
-Status sync(const std::string& path, int flags) {
-  const Descriptor file(open_retrying(AT_FDCWD, path.c_str(), flags | O_CLOEXEC));
-  if (!file.valid()) return errno_error("cannot open " + path, errno);
-  if (fsync(file.get()) != 0) return errno_error("cannot write " + path, errno);
-  return {};
+std::optional<FileId> id_of(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
+
+// Whether a conversion makes files of this name in its work folder.
+bool is_ours(std::string_view name) {
+  if (name == kState || name == kRecordsManifest || name == kRecordsRows) return true;
+  if (!name.starts_with("shard-")) return false;
+  for (const std::string_view end : {".json", ".rows"}) {
+    if (name.ends_with(end)) name.remove_suffix(end.size());
+  }
+  if (!name.ends_with(".tar")) return false;
+  name.remove_prefix(std::string_view("shard-").size());
+  name.remove_suffix(std::string_view(".tar").size());
+  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+Status check_link(const std::string& folder) {
+  struct stat status {};
+  if (lstat(folder.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return {};
+  return Error{Code::kInvalid, fmt::format("the destination {} is a link that leads nowhere: remove it, or create what "
+                                           "it leads to",
+                                           printable(folder))};
 }
 
 }  // namespace
@@ -101,7 +128,7 @@ Status check_destination(const std::string& folder, const std::string& uri) {
                                              printable(folder), printable(uri))};
   }
   struct stat status {};
-  if (stat(folder.c_str(), &status) != 0) return {};  // whether it can be made is seen later
+  if (stat(folder.c_str(), &status) != 0) return check_link(folder);  // whether it can be made is seen later
   if (!S_ISDIR(status.st_mode)) {
     return Error{Code::kInvalid, fmt::format("the destination {} is not a folder: name another", printable(folder))};
   }
@@ -115,7 +142,7 @@ Status check_destination(const std::string& folder, const std::string& uri) {
     return Error{Code::kIo, fmt::format("the destination {} is marked read-only", printable(folder))};
   }
   if (records_state(folder) != RecordsState::kNone) return {};
-  FORELOAD_ASSIGN(const std::string foreign, foreign_entry(folder));
+  FORELOAD_ASSIGN(const std::string foreign, foreign_entry(folder, kRecordsWork));
   return foreign.empty() ? Status() : not_empty(folder, foreign);
 }
 
@@ -149,27 +176,59 @@ Status Destination::check_plan(const std::string& found, const std::string& plan
                            printable(folder_), printable(found, 600), plan)};
 }
 
+Status Destination::open_work() {
+  work_ = Descriptor(open_retrying(directory_.get(), kRecordsWork, kFolderFlags));
+  if (work_.valid() || errno == ENOENT) return {};
+  if (errno != ENOTDIR && errno != ELOOP) return errno_error("cannot open " + printable(work("")), errno);
+  return Error{Code::kInvalid, fmt::format("{}/{} is a link or a file, so it was not made by foreload convert: remove "
+                                           "it, or name another folder",
+                                           printable(folder_), kRecordsWork)};
+}
+
+Result<std::string> Destination::read_state() const {
+  FORELOAD_ASSIGN(const Descriptor file, open_below(work_.get(), kState));
+  FORELOAD_ASSIGN(const FileStamp stamp, stamp_of(file.get()));
+  std::string text(std::min(stamp.size, kLongestState), '\0');
+  FORELOAD_TRY(read_exactly(file.get(), 0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
 Status Destination::check_content(const std::string& plan) {
   if (records_state(folder_) == RecordsState::kComplete) {
-    FORELOAD_ASSIGN(const std::string text, read_whole_file(path(kRecordsManifest), kLongestManifest));
-    const auto json = nlohmann::ordered_json::parse(text, nullptr, false);
-    const bool has_plan = json.is_object() && json.contains("plan") && json["plan"].is_object();
-    FORELOAD_TRY(
-        check_plan(has_plan ? json["plan"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) : "", plan));
+    FORELOAD_ASSIGN(const RecordsManifest manifest, read_manifest(folder_));
+    FORELOAD_TRY(check_plan(manifest.plan, plan));
     is_complete_ = true;
-    return finish();
+    // Killed at the very end, it left the folder.
+    if (!open_work() || !work_.valid()) return {};
+    if (const auto state = read_state(); state && *state == plan) return finish();
+    unlinkat(directory_.get(), kRecordsWork, AT_REMOVEDIR);  // succeeds only where nothing is inside
+    return {};
   }
-  const auto state = read_whole_file(work(kState), kLongestState);
-  if (state) {
-    FORELOAD_TRY(check_plan(*state, plan));
-    return sweep();
-  }
-  if (state.error().code != Code::kNotFound) return state.error();
-  FORELOAD_ASSIGN(const std::string foreign, foreign_entry(folder_));
+  FORELOAD_TRY(open_work());
+  const auto state = work_.valid() ? read_state() : Error{Code::kNotFound, ""};
+  if (!state && state.error().code != Code::kNotFound) return state.error();
+  if (state && *state == plan) return sweep();
+  const std::string text = state ? *state : "";
+  // Killed or without power when it began, it left a part of the plan, and nothing else.
+  const bool is_beginning = plan.starts_with(text);
+  if (!is_beginning && text.starts_with("{")) return check_plan(text, plan);
+  FORELOAD_ASSIGN(const std::string foreign, foreign_entry(folder_, kRecordsWork));
   if (!foreign.empty()) return not_empty(folder_, foreign);
-  const std::string folder = work("");
-  if (mkdir(folder.c_str(), kFolderMode) != 0 && errno != EEXIST) return errno_error("cannot create " + folder, errno);
-  return replace_file(work(kState), bytes_of(plan));
+  if (!work_.valid()) return begin(plan);
+  FORELOAD_ASSIGN(const std::string inside, foreign_entry(work(""), is_beginning ? kState : ""));
+  return inside.empty() ? begin(plan) : not_empty(folder_, fmt::format("{}/{}", kRecordsWork, inside));
+}
+
+Status Destination::begin(const std::string& plan) {
+  if (!work_.valid()) {
+    if (mkdirat(directory_.get(), kRecordsWork, kFolderMode) != 0)
+      return errno_error("cannot create " + work(""), errno);
+    FORELOAD_TRY(open_work());
+    if (!work_.valid()) return errno_error("cannot open " + work(""), ENOENT);
+  }
+  FORELOAD_TRY(write(kState, bytes_of(plan)));
+  if (fsync(work_.get()) != 0) return errno_error("cannot write " + work(""), errno);
+  return {};
 }
 
 // Removes what a killed process was just writing beside the shards.
@@ -183,23 +242,58 @@ Status Destination::sweep() const {
   return {};
 }
 
+Result<Descriptor> Destination::create(const std::string& name) const {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  remove(name);
+  Descriptor file(open_retrying(work_.get(), name.c_str(), kFlags, kFileMode));
+  if (!file.valid()) return errno_error("cannot create " + work(name), errno);
+  return file;
+}
+
+void Destination::remove(const std::string& name) const {
+  // What can not be removed is in the way of the next file of that name, and named then.
+  unlinkat(work_.get(), name.c_str(), 0);
+}
+
+Status Destination::write(const std::string& name, std::span<const std::byte> content) const {
+  FORELOAD_ASSIGN(const Descriptor file, create(name));
+  FORELOAD_TRY(write_all(file.get(), content, work(name)));
+  if (fsync(file.get()) != 0) return errno_error("cannot write " + work(name), errno);
+  return {};
+}
+
+// REQUIRES: its content is on the disk.
 Status Destination::publish(const std::string& name) const {
-  FORELOAD_TRY(sync(work(name), O_RDONLY));
-  if (rename(work(name).c_str(), path(name).c_str()) != 0) return errno_error("cannot rename " + work(name), errno);
+  if (renameat(work_.get(), name.c_str(), directory_.get(), name.c_str()) != 0) {
+    return errno_error("cannot rename " + work(name), errno);
+  }
   if (fsync(directory_.get()) != 0) return errno_error("cannot write the folder " + folder_, errno);
   return {};
 }
 
 Status Destination::publish(const std::string& name, std::span<const std::byte> content) const {
-  FORELOAD_TRY(replace_file(work(name), content));
+  FORELOAD_TRY(write(name, content));
   return publish(name);
 }
 
 Status Destination::finish() const {
   std::error_code error;
-  fs::remove_all(fs::path(folder_) / kRecordsWork, error);
-  if (error) return errno_error("cannot remove " + work(""), error.value());
-  return {};
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(work(""), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (is_ours(name) && name != kState) names.push_back(name);
+  }
+  if (error) return errno_error("cannot list " + work(""), error.value());
+  for (const std::string& name : names) remove(name);
+  remove(kState);
+  if (unlinkat(directory_.get(), kRecordsWork, AT_REMOVEDIR) == 0 || errno == ENOTEMPTY || errno == EEXIST) return {};
+  return errno_error("cannot remove " + work(""), errno);
+}
+
+bool Destination::is_there() const {
+  const auto folder = id_of(directory_.get());
+  const auto work_folder = id_of(work_.get());
+  return folder && work_folder && id_of(folder_) == folder && id_of(work("")) == work_folder;
 }
 
 }  // namespace foreload

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,8 +31,13 @@ struct ShardAccount {
 };
 
 Status save_account(const Destination& destination, const ShardAccount& account, std::span<const std::byte> rows);
-// Of a finished shard with so many samples. An error: it is not finished, and has to be made again.
-Result<ShardAccount> load_account(const Destination& destination, std::uint64_t shard, std::uint64_t samples);
+// Of a finished shard with so many samples, which is read and compared with its hash. An error: it is not finished or
+// was changed, and has to be made again; kCancelled: `stop` said so.
+Result<ShardAccount> load_account(const Destination& destination, std::uint64_t shard, std::uint64_t samples,
+                                  const std::function<bool()>& stop);
 Result<RecordRows> load_rows(const Destination& destination, const ShardAccount& account);
+
+// xxh3 of the first `bytes` of a file.
+Result<std::uint64_t> hash_file(int fd, Bytes bytes, const std::function<bool()>& stop);
 
 }  // namespace foreload

@@ -11,19 +11,17 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/open_below.h"
 #include "base/write_file.h"
 #include "source/records.h"
 #include "source/tar_reader.h"
 #include "source/tar_writer.h"
+#include "source/warnings.h"
 
 namespace foreload {
 
 namespace {
 
 constexpr std::size_t kWriteBytes = 1 << 20;
-constexpr std::size_t kReadBytes = 1 << 20;
-constexpr mode_t kFileMode = 0666;  // the umask narrows it
 
 Error not_as_written(const std::string& path, const char* what) {
   return {Code::kIo, fmt::format("{} is not what was written to it ({}): the disk or the memory of this machine is "
@@ -43,20 +41,22 @@ std::string ShardWriter::path() const {
 }
 
 Result<ShardWriter> ShardWriter::create(const Destination& destination, std::uint64_t shard) {
-  const std::string path = destination.work(record_shard_name(shard));
-  constexpr int kFlags = O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-  Descriptor file(open_retrying(AT_FDCWD, path.c_str(), kFlags, kFileMode));
-  if (!file.valid()) return errno_error("cannot create " + path, errno);
+  FORELOAD_ASSIGN(Descriptor file, destination.create(record_shard_name(shard)));
   return ShardWriter(destination, shard, std::move(file));
 }
 
 ShardWriter::~ShardWriter() {
-  // Half a shard only takes up room. If it can not be removed, the next call writes over it.
-  if (file_.valid()) unlink(path().c_str());
+  // Half a shard only takes up room.
+  if (file_.valid()) destination_->remove(record_shard_name(account_.shard));
 }
 
 Error ShardWriter::failed(const Error& error) const {
-  return {error.code, fmt::format("{}. The finished shards are kept: the same command continues", error.message)};
+  if (destination_->is_there()) {
+    return {error.code, fmt::format("{}. The finished shards are kept: the same command continues", error.message)};
+  }
+  return {error.code, fmt::format("{}. The destination {} was removed or renamed meanwhile: convert again into a new "
+                                  "folder",
+                                  error.message, printable(destination_->folder()))};
 }
 
 Status ShardWriter::flush() {
@@ -120,14 +120,8 @@ Status ShardWriter::verify() const {
   static_cast<void>(posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED));
   FORELOAD_ASSIGN(const FileStamp stamp, stamp_of(file_.get()));
   if (stamp.size != size_) return not_as_written(path(), "its length differs");
-  Hasher hasher;
-  std::vector<std::byte> block(kReadBytes);
-  for (Bytes at = 0; at < size_; at += block.size()) {
-    const auto part = std::span(block).first(std::min<Bytes>(block.size(), size_ - at));
-    FORELOAD_TRY(read_exactly(file_.get(), at, part));
-    hasher.add_raw(part);
-  }
-  if (hasher.value() != hasher_.value()) return not_as_written(path(), "its hash differs");
+  FORELOAD_ASSIGN(const std::uint64_t hash, hash_file(file_.get(), size_, nullptr));
+  if (hash != hasher_.value()) return not_as_written(path(), "its hash differs");
   return verify_members();
 }
 

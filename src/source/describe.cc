@@ -17,8 +17,8 @@ Error data_changed(const Source& source, SampleId id, const FileStamp& found) {
   return {Code::kDataChanged,
           fmt::format(
               "{}: the file changed since it was indexed (size {} then, {} now; modification time {} ns then, {} ns "
-              "now). Run `foreload index --rebuild` and start again",
-              describe_sample(source, id), then.size, found.size, then.mtime_ns, found.mtime_ns)};
+              "now){}",
+              describe_sample(source, id), then.size, found.size, then.mtime_ns, found.mtime_ns, kRebuildAdvice)};
 }
 
 }  // namespace foreload

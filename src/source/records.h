@@ -24,6 +24,8 @@ inline constexpr Bytes kLongestManifest = 256_MiB;
 std::string record_shard_name(std::uint64_t shard);
 
 enum class RecordsState { kNone, kUnfinished, kComplete };
+// kComplete: there is a manifest, whatever it says. Any folder may have a file of that name: ours has a first shard, or
+// says by whom it was made.
 RecordsState records_state(const std::string& folder);
 
 // What is to be known about the shards to read them.
@@ -31,9 +33,32 @@ struct RecordShards {
   std::uint64_t count = 0;
   std::vector<std::string> classes;
 };
+
+struct RecordsManifest {
+  struct Bad {
+    SampleId id = 0;  // in the source
+    std::string key;
+    std::string reason;
+  };
+  std::string plan;  // JSON, as foreload convert made it
+  RecordShards shards;
+  std::vector<Bytes> shard_bytes;  // of the files
+  std::string fingerprint;         // 16 hex digits
+  std::uint64_t samples = 0;
+  Bytes bytes = 0;
+  std::uint64_t rewritten = 0;
+  std::uint64_t shrunk = 0;
+  std::uint64_t copied = 0;
+  std::uint64_t damaged = 0;
+  std::vector<Bad> bad;
+};
+// kInvalid names what is wrong with it. The text is untrusted.
+Result<RecordsManifest> read_manifest(const std::string& folder);
+
 // The shards of a folder without a look at its manifest.
 Result<std::unique_ptr<Dataset>> open_record_shards(const std::string& folder, const RecordShards& shards);
-// A complete conversion. Its labels come from "key.cls" whatever the options say.
+// A complete conversion. kDataChanged: the shards are not those that were written, as far as their lengths and the
+// names, lengths and labels of their samples tell. Its labels come from "key.cls" whatever the options say.
 Result<std::unique_ptr<Dataset>> open_records(const std::string& folder, const SourceOptions& options);
 
 }  // namespace foreload

@@ -19,6 +19,7 @@ enum Phase : std::uint8_t {
   kResidentHome = 3,  // from here on: can be leased
   kResidentTransit = 4,
   kResidentUrgent = 5,
+  kResidentChanged = 6,  // at home, and as long as its room
 };
 
 constexpr Bytes kPage = 4096;
@@ -49,13 +50,14 @@ Bytes Arena::overhead(std::uint64_t samples) {
   return whole_pages(samples * sizeof(Slot)) + 3 * range_bytes(1);
 }
 
-Arena::Arena(Region region, std::uint64_t samples) : region_(std::move(region)), samples_(samples) {}
+Arena::Arena(Region region, const ArenaOptions& options)
+    : region_(std::move(region)), samples_(options.samples), growth_(options.growth) {}
 
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   const Bytes table = whole_pages(options.samples * sizeof(Slot));
   const Bytes sizes[3] = {range_bytes(options.home), range_bytes(options.transit), range_bytes(options.urgent)};
   FORELOAD_ASSIGN(Region region, Region::map(table + sizes[0] + sizes[1] + sizes[2] + kPage, "the sample cache"));
-  std::unique_ptr<Arena> arena(new Arena(std::move(region), options.samples));
+  std::unique_ptr<Arena> arena(new Arena(std::move(region), options));
   std::uint64_t start = table;
   MutexLock lock(arena->mutex_);
   for (int area = 0; area < 3; ++area) {
@@ -78,24 +80,31 @@ std::optional<Arena::Range>& Arena::range(Area area) {
   return ranges_[static_cast<int>(area)];
 }
 
-std::optional<Lease> Arena::lease(SampleId id, Bytes length) {
+bool Arena::acquire(SampleId id, std::uint8_t& phase) {
   Slot& sample = slot(id);
   std::uint64_t seen = sample.word.load(std::memory_order_acquire);
   for (;;) {
     ClaimWord word = ClaimWord::unpack(seen);
-    if (word.phase < kResidentHome) return std::nullopt;
+    phase = word.phase;
+    if (phase < kResidentHome) return false;
     FORELOAD_CHECK(word.count < std::numeric_limits<std::uint16_t>::max(), "look-ahead bounds the leases of a sample");
     ++word.count;
-    if (sample.word.compare_exchange_weak(seen, word.packed(), std::memory_order_acquire)) break;
+    if (sample.word.compare_exchange_weak(seen, word.packed(), std::memory_order_acquire)) return true;
   }
-  const std::uint64_t offset = sample.offset.load(std::memory_order_relaxed);
-  return Lease(this, id, region_.bytes().subspan(offset, length));
+}
+
+std::optional<Lease> Arena::lease(SampleId id, Bytes length) {
+  std::uint8_t phase = 0;
+  if (!acquire(id, phase)) return std::nullopt;
+  const std::uint64_t offset = slot(id).offset.load(std::memory_order_relaxed);
+  const Bytes bytes = phase == kResidentChanged ? room(length) : length;
+  return Lease(this, id, region_.bytes().subspan(offset, bytes));
 }
 
 Lease Arena::share(const Lease& lease) {
-  auto another = this->lease(lease.id_, lease.bytes_.size());
-  FORELOAD_CHECK(another.has_value(), "a leased sample is resident");
-  return std::move(*another);
+  std::uint8_t phase = 0;
+  FORELOAD_CHECK(acquire(lease.id_, phase), "a leased sample is resident");
+  return Lease(this, lease.id_, lease.bytes_);
 }
 
 std::uint8_t Arena::phase(SampleId id) const {
@@ -128,7 +137,8 @@ std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area
   {
     MutexLock lock(mutex_);
     auto& into = range(area);
-    const auto found = into ? into->extents.allocate(length) : std::nullopt;
+    const Bytes taken = area == Area::kHome ? room(length) : length;
+    const auto found = into ? into->extents.allocate(taken) : std::nullopt;
     if (!found) return std::nullopt;
     offset = into->start + *found;
   }
@@ -167,14 +177,14 @@ std::optional<std::span<std::byte>> Arena::begin_change(SampleId id, Bytes lengt
   if (word.phase != kResidentHome || word.count != 0) return std::nullopt;
   word.phase = kChanging;
   if (!sample.word.compare_exchange_strong(seen, word.packed(), std::memory_order_acquire)) return std::nullopt;
-  return region_.bytes().subspan(sample.offset.load(std::memory_order_relaxed), length);
+  return region_.bytes().subspan(sample.offset.load(std::memory_order_relaxed), room(length));
 }
 
 void Arena::end_change(SampleId id) {
   Slot& sample = slot(id);
   ClaimWord word = ClaimWord::unpack(sample.word.load(std::memory_order_relaxed));
   FORELOAD_CHECK(word.phase == kChanging, "a change ends once");
-  word.phase = kResidentHome;
+  word.phase = kResidentChanged;
   sample.word.store(word.packed(), std::memory_order_release);
 }
 
@@ -187,7 +197,7 @@ void Arena::unlease(SampleId id) {
   do {
     before = after = ClaimWord::unpack(seen);
     --after.count;
-    if (after.count == 0 && before.phase != kResidentHome) {
+    if (after.count == 0 && (before.phase == kResidentTransit || before.phase == kResidentUrgent)) {
       after = {.generation = static_cast<std::uint16_t>(before.generation + 1)};
     }
   } while (!sample.word.compare_exchange_weak(seen, after.packed(), std::memory_order_acq_rel));

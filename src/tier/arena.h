@@ -59,11 +59,14 @@ struct ArenaOptions {
   Bytes home = 0;  // usable bytes: what footprints may add up to
   Bytes transit = 0;
   Bytes urgent = 0;
+  bool growth = false;  // every home has room for grown() bytes
 };
 
 class Arena {
  public:
   static Bytes footprint(Bytes length) { return Extents::footprint(length); }
+  // How long a sample may become when it is coded again.
+  static Bytes grown(Bytes length) { return length + length / 50 + 64; }
   // What the region takes besides the usable bytes.
   static Bytes overhead(std::uint64_t samples);
   static Result<std::unique_ptr<Arena>> create(const ArenaOptions& options);
@@ -83,11 +86,13 @@ class Arena {
   // The bytes will not come: absent again.
   void abandon(SampleId id);
 
-  // Another coding of the sample, of the same length, may be written over the bytes at home; until end_change() nobody
-  // gets a lease. Nothing when it is not at home or somebody has one.
+  // Another coding of the sample may be written over the bytes at home; until end_change() nobody gets a lease, and
+  // after it a lease has all of the room that is returned here. Nothing when it is not at home, was changed before, or
+  // somebody has a lease.
   std::optional<std::span<std::byte>> begin_change(SampleId id, Bytes length);
   void end_change(SampleId id);
-  bool is_home(SampleId id) const;  // resident, to stay
+  Bytes room(Bytes length) const { return growth_ ? grown(length) : length; }  // that begin_change() gives
+  bool is_home(SampleId id) const;                                             // resident, to stay, as it was read
 
   Bytes home_used() const;
 
@@ -102,15 +107,18 @@ class Arena {
     Extents extents;
   };
 
-  Arena(Region region, std::uint64_t samples);
+  Arena(Region region, const ArenaOptions& options);
   Slot& slot(SampleId id) const;
   std::uint8_t phase(SampleId id) const;
+  // One lease more; false when it can not be leased.
+  bool acquire(SampleId id, std::uint8_t& phase);
   std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);
   void unlease(SampleId id);
   void free_extent(Area area, std::uint64_t offset);
 
   Region region_;
   std::uint64_t samples_;
+  bool growth_;
   mutable Mutex mutex_;
   std::optional<Range> ranges_[3] FORELOAD_GUARDED_BY(mutex_);
 };

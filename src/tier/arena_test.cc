@@ -105,5 +105,22 @@ TEST(ArenaTest, AChangeExcludesLeasesAndLeasesExcludeAChange) {
   EXPECT_EQ(again->bytes()[99], std::byte{77});
 }
 
+TEST(ArenaTest, AChangedSampleHasAllOfItsRoom) {
+  auto arena = make({.samples = 3, .home = 3 * Arena::footprint(Arena::grown(100)), .growth = true});
+  for (SampleId id = 0; id < 3; ++id) EXPECT_EQ(land(*arena, id, 100, Area::kHome).bytes().size(), 100u);
+  auto room = arena->begin_change(1, 100);
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->size(), Arena::grown(100));
+  std::memset(room->data(), 9, room->size());
+  arena->end_change(1);
+  EXPECT_FALSE(arena->is_home(1));
+  EXPECT_FALSE(arena->begin_change(1, 100)) << "once is enough";
+  auto changed = arena->lease(1, 100);
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->bytes().size(), Arena::grown(100));
+  EXPECT_EQ(arena->share(*changed).bytes().size(), Arena::grown(100));
+  for (SampleId id : {0u, 2u}) EXPECT_EQ(arena->lease(id, 100)->bytes()[99], static_cast<std::byte>(id));
+}
+
 }  // namespace
 }  // namespace foreload
