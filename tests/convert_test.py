@@ -532,5 +532,181 @@ class RefusedTest(RefusalTest):
         self.refused("run", self.top / "out", "--chain", ledger.chain(), words=("shard-000002.tar",))
 
 
+class HostilePlaceTest(RefusalTest):
+    """What others have put into DST: it is not written, not removed, and not taken for ours."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = self.ledger("set", 60, 4000)
+        self.out = self.top / "out"
+        self.work = self.out / ".foreload-convert"
+        self.call = ("convert", self.folder, self.out, "--shard-size", "40kB")
+
+    def interrupted(self):
+        """A conversion with finished shards whose last one is missing."""
+        self.report(*self.call)
+        whole = files_of(self.out)
+        shutil.rmtree(self.out)
+        for _ in range(20):
+            process = self.start(*self.call)
+            wait_until(lambda: (self.out / "shard-000001.tar").exists() or process.poll() is not None)
+            process.kill()
+            process.communicate()
+            if not (self.out / "convert.json").exists():
+                return whole
+            shutil.rmtree(self.out)
+        self.skipTest("it was always too fast to be interrupted")
+
+    def test_a_work_folder_that_is_a_link_is_refused(self):
+        self.out.mkdir()
+        (self.top / "elsewhere").mkdir()
+        self.work.symlink_to(self.top / "elsewhere")
+        self.refused(*self.call, words=(".foreload-convert", "link"))
+        self.work.unlink()
+        self.work.symlink_to(self.folder)
+        self.refused(*self.call, words=(".foreload-convert", "link"))
+
+    def test_a_work_folder_of_someone_else_is_refused(self):
+        self.work.mkdir(parents=True)
+        for name in ("mine.txt", "state.json", "shard-000000.tar"):
+            (self.work / name).write_text("mine")
+            self.refused(*self.call, words=("not begun by", name))
+            (self.work / name).unlink()
+        self.report(*self.call)
+        self.assertFalse(self.work.exists())
+
+    def test_files_of_others_stay_in_the_work_folder(self):
+        self.interrupted()
+        (self.work / "mine.txt").write_text("mine")
+        self.report(*self.call)
+        self.report(*self.call)
+        self.assertEqual([path.name for path in self.work.iterdir()], ["mine.txt"])
+        self.report("run", self.out, "--chain", ledger.chain(4000), "--batch", 8)
+
+    def test_hard_links_to_the_source_keep_their_content(self):
+        whole = self.interrupted()
+        victims = sorted(path for path in self.folder.rglob("*.bin"))
+        before = {path: path.read_bytes() for path in victims}
+        names = [f"shard-{i:06}.tar{end}" for i in range(9) for end in ("", ".json", ".rows")]
+        for victim, name in zip(victims, [*names, "convert.json", "shards.rows"]):
+            (self.work / name).unlink(missing_ok=True)
+            os.link(victim, self.work / name)
+        self.report(*self.call)
+        self.assertEqual({path: path.read_bytes() for path in victims}, before)
+        self.assertEqual(files_of(self.out), whole)
+
+    def test_a_half_written_state_is_written_again(self):
+        self.interrupted()
+        state = (self.work / "state.json").read_bytes()
+        for length in (0, 1, len(state) - 1):
+            shutil.rmtree(self.out)
+            self.work.mkdir(parents=True)
+            (self.work / "state.json").write_bytes(state[:length])
+            self.report(*self.call)
+            self.assertFalse(self.work.exists())
+
+    def test_changed_shards_and_accounts_are_made_again(self):
+        whole = self.interrupted()
+        shard = self.out / "shard-000000.tar"
+        data = bytearray(shard.read_bytes())
+        data[5000] ^= 1
+        shard.write_bytes(data)
+        account = self.work / "shard-000001.tar.json"
+        self.assertIn('"widths":[0', account.read_text())
+        account.write_text(account.read_text().replace('"widths":[0', '"widths":[7'))
+        self.report(*self.call)
+        self.assertEqual(files_of(self.out), whole)
+
+    def test_a_link_that_leads_nowhere(self):
+        self.out.symlink_to(self.top / "nowhere")
+        self.refused(*self.call, words=("link", "nowhere"))
+
+    def test_a_removed_destination_keeps_nothing(self):
+        process = self.start(*self.call[:3], "--shard-size", "1GB")
+        wait_until(lambda: self.work.exists() or process.poll() is not None)
+        process.send_signal(signal.SIGSTOP)
+        shutil.rmtree(self.out)
+        process.send_signal(signal.SIGCONT)
+        _, err = process.communicate(timeout=program.DEADLINE)
+        if process.returncode == 0:
+            self.skipTest("it was faster")
+        self.assertEqual(process.returncode, 1)
+        self.assertNotIn("are kept", err)
+
+
+class ChangedRecordsTest(RefusalTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.ledger("set", 60, 4000)
+        self.out = self.top / "out"
+        self.call = ("convert", self.folder, self.out, "--shard-size", "40kB")
+        self.report(*self.call)
+        self.manifest = self.out / "convert.json"
+        self.good = self.manifest.read_text()
+
+    def assert_refused(self, *words):
+        """By whoever opens it, and by another conversion."""
+        for call in (("run", self.out, "--chain", ledger.chain(4000)), ("index", self.out), self.call):
+            self.assert_fails(self.foreload(*call), *words)
+
+    def test_a_shard_of_another_length(self):
+        shard = self.out / "shard-000001.tar"
+        os.truncate(shard, shard.stat().st_size - 10240)
+        self.assert_refused("shard-000001.tar", "was changed since it was converted", "new folder")
+
+    def test_a_shard_of_the_same_length_with_other_samples(self):
+        shutil.copyfile(self.out / "shard-000000.tar", self.out / "shard-000001.tar")
+        self.assert_refused("was changed since it was converted", "60 samples", "new folder")
+
+    def test_a_missing_shard_is_named(self):
+        for name in ("shard-000000.tar", "shard-000002.tar"):
+            (self.out / name).rename(self.top / "aside")
+            self.assert_refused(name, "missing")
+            (self.top / "aside").rename(self.out / name)
+        self.report(*self.call)
+
+    def test_damaged_manifests(self):
+        good = json.loads(self.good)
+        for change in ({"bad": [{"key": 5}]}, {"bad": 3}, {"samples": "60"}, {"samples": 59}, {"samples": -1},
+                       {"outcomes": []}, {"shards": good["shards"][1:]}, {"shards": [5]}, {"classes": [[]]},
+                       {"plan": None}, {"bytes": 1e300}):
+            self.manifest.write_text(json.dumps({**good, **change}))
+            self.assert_refused("convert.json", "damaged")
+        deep = "[" * 100000 + "]" * 100000
+        for text in ("", "{", "[]", "null", deep, self.good.replace('"plan": {', '"plan": {"x": ' + deep + ",", 1),
+                     '{"plan":' * 100000):
+            self.manifest.write_text(text)
+            self.assert_refused("convert.json", "damaged")
+
+    def test_a_manifest_that_does_not_fit(self):
+        good = json.loads(self.good)
+        shards = good["shards"]
+        fewer = {"shards": shards[:-1], "samples": good["samples"] - shards[-1]["samples"]}
+        for change in ({"fingerprint": "0" * 16}, fewer):
+            self.manifest.write_text(json.dumps({**good, **change}))
+            self.assert_refused("was changed since it was converted")
+
+    def test_without_its_index_it_is_what_it_was(self):
+        before = self.report("index", self.out)["dataset"]["fingerprint"]
+        for path in self.out.iterdir():
+            if INDEX_FILE.fullmatch(path.name):
+                path.unlink()
+        self.assertEqual(self.report("index", self.out)["dataset"]["fingerprint"], before)
+        self.assertEqual(self.report(*self.call)["made"], 0)
+
+
+class LittleMemoryTest(ConvertTest):
+    def test_too_little_memory_is_an_error(self):
+        folder = self.images(count=40)
+        for limit in range(40, 200, 16):
+            def narrow():
+                resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
+
+            shutil.rmtree(self.top / "out", ignore_errors=True)
+            done = self.foreload("convert", folder, self.top / "out", "--threads", 3, preexec_fn=narrow)
+            if done.returncode != 0:
+                self.assert_fails(done, codes=(1,))
+
+
 if __name__ == "__main__":
     program.main()

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -102,17 +103,29 @@ void yield_to_others() {
 
 void parallel_for(unsigned threads, std::uint64_t count, const std::function<void(std::uint64_t)>& body) {
   std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> out_of_memory{false};
   const auto work = [&] {
     for (std::uint64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) body(i);
   };
-  const std::uint64_t helpers = std::min<std::uint64_t>(std::max(threads, 1u), count);
-  std::vector<Thread> started;
-  for (std::uint64_t i = 1; i < helpers; ++i) {
-    auto thread = Thread::start("foreload-for", work);
-    if (!thread.ok()) break;  // slower, but complete
-    started.push_back(std::move(*thread));
+  // The only thing that is thrown here; who calls has the memory of the other threads back when it gets there.
+  const auto help = [&] {
+    try {
+      work();
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+  };
+  {
+    const std::uint64_t helpers = std::min<std::uint64_t>(std::max(threads, 1u), count);
+    std::vector<Thread> started;
+    for (std::uint64_t i = 1; i < helpers; ++i) {
+      auto thread = Thread::start("foreload-for", help);
+      if (!thread.ok()) break;  // slower, but complete
+      started.push_back(std::move(*thread));
+    }
+    work();
   }
-  work();
+  if (out_of_memory) throw std::bad_alloc();
 }
 
 }  // namespace foreload

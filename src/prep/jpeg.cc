@@ -59,12 +59,11 @@ class JpegDecoder final : public ImageDecoder {
   std::uint32_t most_scans_ = 0;
   std::uint32_t eighths_ = 8;
   JpegFrame frame_;
-  JpegLayout layout_;                      // of a crop-addressable file
-  std::span<const std::uint32_t> hint_;    // for the next open()
-  std::span<const std::uint32_t> rows_;    // of a crop-addressable file; else empty
-  std::vector<std::uint32_t> found_rows_;  // when there is no hint; at most 32 KiB
-  std::uint32_t width_ = 0;                // of the box
-  McuRange columns_;                       // that libjpeg reconstructs
+  JpegLayout layout_;                    // of a crop-addressable file
+  std::span<const std::uint32_t> hint_;  // for the next open()
+  std::vector<std::uint32_t> rows_;      // of a crop-addressable file, at most 32 KiB; else empty
+  std::uint32_t width_ = 0;              // of the box
+  McuRange columns_;                     // that libjpeg reconstructs
   std::uint8_t* row_ = nullptr;
   std::size_t first_pixel_ = 0;  // of the box, in row_
 };
@@ -88,16 +87,15 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
 }
 
 bool JpegDecoder::find_rows() {
-  rows_ = {};
+  rows_.clear();
   const auto hint = std::exchange(hint_, {});
   auto layout = parse_jpeg_layout(bytes_);
   if (!layout) return false;
   layout_ = *layout;
-  if (are_jpeg_row_offsets(bytes_, layout_, hint)) {
-    rows_ = hint;
-  } else if (jpeg_row_offsets(bytes_, layout_, found_rows_)) {
-    rows_ = found_rows_;
-  }
+  // A copy: the hint may be a mapped file that somebody changes between the check and the use.
+  if (hint.size() == std::size_t{layout_.mcu_rows} + 1) rows_.assign(hint.begin(), hint.end());
+  if (are_jpeg_row_offsets(bytes_, layout_, rows_)) return true;
+  if (!jpeg_row_offsets(bytes_, layout_, rows_)) rows_.clear();
   return !rows_.empty();
 }
 

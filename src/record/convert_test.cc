@@ -108,6 +108,44 @@ TEST_F(ConvertTest, ADamagedManifestIsRefusedByName) {
   }
 }
 
+TEST_F(ConvertTest, NothingIsPromisedOfADestinationThatIsGone) {
+  options_.progress = [&](std::uint64_t) { fs::remove_all(folder_.path("out")); };
+  const auto report = convert_dataset(options_);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().message.find("are kept"), std::string::npos) << report.error().message;
+  EXPECT_NE(report.error().message.find("removed or renamed"), std::string::npos) << report.error().message;
+}
+
+TEST_F(ConvertTest, ATarThatIsCutMeanwhileNeedsNoIndexButAnotherFolder) {
+  ASSERT_TRUE(convert_dataset(options_).ok());
+  options_.source.datasets = {folder_.path("out/shard-000000.tar")};
+  options_.destination = folder_.path("again");
+  options_.planned = [&](std::uint64_t) { fs::resize_file(folder_.path("out/shard-000000.tar"), 2000); };
+  const auto report = convert_dataset(options_);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, Code::kDataChanged);
+  EXPECT_EQ(report.error().message.find("rebuild"), std::string::npos) << report.error().message;
+  EXPECT_NE(report.error().message.find("new folder"), std::string::npos) << report.error().message;
+}
+
+TEST_F(ConvertTest, AnAccountOfAnotherShardIsNotTaken) {
+  std::atomic<std::uint64_t> done{0};
+  options_.progress = [&](std::uint64_t samples) { done = samples; };
+  options_.stop = [&] { return done >= 6; };
+  EXPECT_EQ(convert_dataset(options_).error().code, Code::kCancelled);
+  options_.stop = nullptr;
+  const std::string work = folder_.path("out/.foreload-convert/");
+  ASSERT_TRUE(fs::exists(work + "shard-000001.tar.json"));
+  for (const char* end : {"", ".json", ".rows"}) {
+    const std::string from = end[0] == '\0' ? folder_.path("out/") : work;
+    fs::copy_file(from + "shard-000001.tar" + end, from + "shard-000000.tar" + end,
+                  fs::copy_options::overwrite_existing);
+  }
+  const auto report = convert_dataset(options_);
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  EXPECT_EQ(report->samples, open_at(folder_.path("out")).source().size());
+}
+
 TEST_F(ConvertTest, APathWithSpecialCharactersIsNoPattern) {
   options_.destination = folder_.path("o[u]t{1,2}*");
   ASSERT_TRUE(convert_dataset(options_).ok());
