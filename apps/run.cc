@@ -1,6 +1,8 @@
 // The main job: loads epochs into an emulated accelerator and says what it waited for.
 #include <fmt/format.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <memory>
 
 #include "accelerator.h"
@@ -48,15 +50,18 @@ struct EpochReport {
 
 class Run {
  public:
-  Run(const RunOptions& options, Accelerator accelerator, Loader& loader)
-      : options_(options), accelerator_(accelerator), loader_(loader) {}
+  Run(const RunOptions& options, Accelerator accelerator, Loader& loader, const Output& output)
+      : options_(options),
+        accelerator_(accelerator),
+        loader_(loader),
+        output_(output),
+        keeps_one_state_(options.resume == options.state) {}
 
   Status open_files();
   Status resume();
   // Loads until all epochs are read or a signal comes.
   Status load();
   Json report(const LoaderOptions& options) const;
-  void print(const Output& output) const;
 
  private:
   Status load_epoch();
@@ -64,11 +69,16 @@ class Run {
   Status consume(const Batch& batch, EpochReport& epoch);
   Status save_state();
   std::string progress_note() const;
+  void print_header() const;
+  void print_epoch(const EpochReport& report) const;
+  void print_end() const;
   Json epoch_json(const EpochReport& epoch) const;
 
   RunOptions options_;
   Accelerator accelerator_;
   Loader& loader_;
+  const Output& output_;
+  bool keeps_one_state_;  // --state and --resume name the same file
   std::vector<EpochReport> epochs_;
   Descriptor log_;
   Time saved_{};
@@ -87,6 +97,9 @@ Status Run::open_files() {
 
 Status Run::resume() {
   if (options_.resume.empty()) return {};
+  // The same line starts a job and continues it.
+  struct stat status {};
+  if (keeps_one_state_ && ::stat(options_.resume.c_str(), &status) != 0 && errno == ENOENT) return {};
   FORELOAD_ASSIGN(const std::string text, read_whole_file(options_.resume, kLongestState));
   auto state = state_from_json(text);
   if (!state) return Error{state.error().code, fmt::format("{}: {}", options_.resume, state.error().message)};
@@ -95,10 +108,13 @@ Status Run::resume() {
 
 Status Run::load() {
   FORELOAD_TRY(save_state());  // so that there is one to resume from, whenever this ends
+  print_header();
   while (loader_.position().epoch < options_.epochs) {
     FORELOAD_TRY(load_epoch());
     FORELOAD_TRY(save_state());
+    print_epoch(epochs_.back());
   }
+  print_end();
   return {};
 }
 
@@ -115,7 +131,9 @@ Status Run::load_epoch() {
   for (;;) {
     if (caught_signal() != 0) {
       FORELOAD_TRY(save_state());
-      return Error{Code::kCancelled, "stopped by a signal"};
+      return Error{Code::kCancelled, options_.state.empty()
+                                         ? "stopped by a signal"
+                                         : fmt::format("stopped by a signal; --resume {} continues", options_.state)};
     }
     auto batch = loader_.next();
     if (!batch && batch.error().code == Code::kCancelled && caught_signal() != 0) continue;
@@ -219,28 +237,34 @@ Json Run::report(const LoaderOptions& options) const {
   return json;
 }
 
-void Run::print(const Output& output) const {
+// The table grows while the run goes on, so that whoever stops it has seen what there was.
+void Run::print_header() const {
   const LoaderStats stats = loader_.stats();
   const Source& source = loader_.source();
-  output.line("{}: {} samples, {}; cache holds {} of a budget of {}; {} prep thread(s), reads by {}", source.uri(),
-              format_count(source.size()), format_bytes(source.total_bytes()), format_bytes(stats.cache_capacity),
-              format_bytes(stats.memory_budget), stats.threads, stats.io);
-  output.line("{:>5} {:>9} {:>10} {:>9} {:>11} {:>11} {:>11} {:>11} {:>11}", "epoch", "seconds", "samples/s", "busy",
-              "fetch stall", "prep stall", "from memory", "from source", "order");
-  for (const EpochReport& report : epochs_) {
-    const EpochStats& epoch = report.stats;
-    const std::string busy =
-        accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(report.busy, epoch.wall)) : "-";
-    output.line("{:>5} {:>9.2f} {:>10.0f} {:>9} {:>9.1f} % {:>9.1f} % {:>11} {:>11} {:>11}", epoch.epoch,
-                seconds(epoch.wall), static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
-                100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
-                format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
-                options_.hash ? hex16(report.hash.order).substr(0, 11) : "-");
-  }
-  if (!stats.quarantine.empty()) {
-    output.line("{} sample(s) were replaced; the first: {} ({})", stats.quarantine.size(), stats.quarantine[0].key,
-                stats.quarantine[0].reason);
-  }
+  output_.line("{}: {} samples, {}; cache holds {} of a budget of {}; {} prep thread(s), reads by {}", source.uri(),
+               format_count(source.size()), format_bytes(source.total_bytes()), format_bytes(stats.cache_capacity),
+               format_bytes(stats.memory_budget), stats.threads, stats.io);
+  output_.line("{:>5} {:>9} {:>10} {:>9} {:>11} {:>11} {:>11} {:>11} {:>11}", "epoch", "seconds", "samples/s", "busy",
+               "fetch stall", "prep stall", "from memory", "from source", "order");
+}
+
+void Run::print_epoch(const EpochReport& report) const {
+  const EpochStats& epoch = report.stats;
+  const std::string busy =
+      accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(report.busy, epoch.wall)) : "-";
+  output_.line("{:>5} {:>9.2f} {:>10.0f} {:>9} {:>9.1f} % {:>9.1f} % {:>11} {:>11} {:>11}", epoch.epoch,
+               seconds(epoch.wall), static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
+               100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
+               format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
+               options_.hash ? hex16(report.hash.order).substr(0, 11) : "-");
+}
+
+void Run::print_end() const {
+  const LoaderStats stats = loader_.stats();
+  if (epochs_.empty()) output_.line("nothing is left to do: the state stands behind epoch {}", options_.epochs - 1);
+  if (stats.quarantine.empty()) return;
+  output_.line("{} sample(s) were replaced; the first: {} ({}). --json lists all", stats.quarantine.size(),
+               stats.quarantine[0].key, stats.quarantine[0].reason);
 }
 
 Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const Output& output) {
@@ -259,11 +283,10 @@ Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const 
   }();
   if (!loader) return std::move(loader).error();
   FORELOAD_ASSIGN(const auto watch, SignalWatch::start(*loader));
-  Run run(options, accelerator, *loader);
+  Run run(options, accelerator, *loader, output);
   FORELOAD_TRY(run.open_files());
   FORELOAD_TRY(run.resume());
   FORELOAD_TRY(run.load());
-  run.print(output);
   return run.report(loading);
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Two learners over gloo. The loader finds its rank by itself: no DistributedSampler.
 
-    torchrun --nproc_per_node 2 train_ddp.py FOLDER [EPOCHS]
+    torchrun --nproc_per_node 2 train_ddp.py FOLDER [EPOCHS]        (Debian 12: torchrun --redirects 2 --tee 2 …)
 """
 import sys
 

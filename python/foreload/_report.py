@@ -22,9 +22,9 @@ def summary(stats: Dict[str, Any]) -> str:
     if not epochs:
         return "no epoch has begun"
     text = f"{HEADER}\n{line(epochs[-1])}"
-    if stats["quarantine"]:
-        first = stats["quarantine"][0]
-        text += f"\n{len(stats['quarantine'])} sample(s) were replaced; the first: {first['key']} ({first['reason']})"
+    bad = [entry for entry in stats["quarantine"] if entry["epoch"] == epochs[-1]["epoch"]]
+    if bad:
+        text += f"\n{len(bad)} sample(s) were replaced; the first: {bad[0]['key']} ({bad[0]['reason']})"
     return text
 
 

@@ -110,7 +110,11 @@ bool Preparer::reject(RingItem item, const Work& work, const Error& error) {
   const bool is_named = error.code != Code::kBadSample && error.code != Code::kNoMemory;  // the source tier names it
   const std::string name = is_named ? "" : describe_sample(parts_.source, work.id) + ": ";
   const Error named{error.code, name + error.message};
-  if (error.code != Code::kBadSample || parts_.on_error == OnError::kFail) return parts_.ring.fail(item, named);
+  if (error.code != Code::kBadSample) return parts_.ring.fail(item, named);
+  if (parts_.on_error == OnError::kFail) {
+    return parts_.ring.fail(
+        item, {named.code, named.message + ". Remove it, or let another sample take its place (on-error: replace)"});
+  }
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const Position position = plan.first + item.index;
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {

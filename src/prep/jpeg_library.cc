@@ -8,6 +8,16 @@
 
 namespace foreload {
 
+namespace {
+
+thread_local const std::atomic<bool>* wish_to_end = nullptr;
+
+}  // namespace
+
+void give_up_jpegs_when(const std::atomic<bool>& flag) {
+  wish_to_end = &flag;
+}
+
 JpegGuard::JpegGuard() {
   jpeg_std_error(&manager_);
   manager_.error_exit = on_error;
@@ -127,6 +137,9 @@ void JpegReader::on_skip(j_decompress_ptr info, long count) {
 
 // The scans may have been counted before, but libjpeg may see more of them in a damaged file.
 void JpegReader::on_progress(j_common_ptr info) {
+  if (wish_to_end && wish_to_end->load(std::memory_order_relaxed)) {
+    static_cast<JpegGuard*>(info->client_data)->fail("stopped");
+  }
   const auto& reader = *reinterpret_cast<j_decompress_ptr>(info);
   if (reader.input_scan_number <= static_cast<const Progress*>(info->progress)->most_scans) return;
   static_cast<JpegGuard*>(info->client_data)->fail("more scans than the limit");

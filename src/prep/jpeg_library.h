@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <csetjmp>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +51,10 @@ class JpegGuard {
   bool out_of_memory_ = false;
 };
 
+// From now on every reader of this thread fails soon after `flag` has become true. For a thread whose results nobody
+// wants then: a large progressive file takes many seconds. `flag` must outlive the thread.
+void give_up_jpegs_when(const std::atomic<bool>& flag);
+
 // A decompressor that reads from memory.
 class JpegReader {
  public:
@@ -68,6 +73,7 @@ class JpegReader {
   // a pixel depends on more than its own blocks. To be asked when all scans have been read.
   bool is_smoothed() const;
   Error error() const { return guard_.error({info_.image_width, info_.image_height}); }
+  bool is_created() const { return created_; }
 
   jpeg_decompress_struct& info() { return info_; }
   const jpeg_decompress_struct& info() const { return info_; }

@@ -193,6 +193,7 @@ class JpegRewriter::Work {
 };
 
 JpegRewriter::Work::Work() {
+  if (!input_.is_created()) return;  // open() tells
   input_.guard().run([this] {
     for (const int code : {1, 2, 14}) {
       jpeg_save_markers(&input_.info(), static_cast<int>(kJpegApp0) + code, 0xffff);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/machine.h"
+#include "prep/jpeg_library.h"
 #include "record/sample_reader.h"
 #include "record/shard_writer.h"
 #include "source/describe.h"
@@ -66,6 +67,7 @@ Status ConvertRun::ask_to_stop() const {
 }
 
 void ConvertRun::stop() {
+  ends_ = true;
   pool_.stop();
   const MutexLock lock(mutex_);
   stopped_ = true;
@@ -136,6 +138,7 @@ Result<ConvertedSample> ConvertRun::convert(Read read, SampleConverter& converte
 }
 
 void ConvertRun::convert_samples() {
+  give_up_jpegs_when(ends_);
   SampleConverter converter(options_, pool_);
   while (std::optional<Read> read = next_read()) {
     const Claim mine = read->claim;

@@ -3,6 +3,7 @@
 // are bounded.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -72,6 +73,8 @@ class ConvertRun {
   ScratchPool pool_;
   std::uint64_t written_ = 0;  // numbers below are
   std::uint64_t to_do_ = 0;
+
+  std::atomic<bool> ends_{false};  // nothing that is converted now is used
 
   Mutex mutex_;
   CondVar room_;     // a sample was written

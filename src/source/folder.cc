@@ -99,7 +99,8 @@ Error FolderDataset::nothing_found(const Warnings& warnings) const {
   const std::uint64_t outside = warnings.count(Cause::kLinkOutside);
   std::string why = fmt::format("the folder {} holds no samples: looked for {}", place_.folder, payload_extensions());
   if (const std::uint64_t ignored = warnings.count(Cause::kOtherExtension); ignored > 0) {
-    why += fmt::format("; {} files with other extensions were ignored", format_count(ignored));
+    why += fmt::format("; {} files with other extensions were ignored (tar shards are named as '{}/*.tar')",
+                       format_count(ignored), place_.folder);
   }
   if (outside > 0) {
     why += fmt::format("; {} links were refused because they lead outside of it: open the folder they lead to",

@@ -1,5 +1,7 @@
 #include "source/progress.h"
 
+#include <new>
+
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -39,9 +41,14 @@ void run_reporting(const ScanProgress& progress, const std::function<void(std::u
     return;
   }
   Flag finished;
+  bool out_of_memory = false;  // read when the thread has ended
   {
     const auto scan = Thread::start("foreload-scan", [&] {
-      work();
+      try {
+        work();
+      } catch (const std::bad_alloc&) {
+        out_of_memory = true;
+      }
       finished.set();
     });
     if (!scan.ok()) {  // silent, but complete
@@ -50,6 +57,7 @@ void run_reporting(const ScanProgress& progress, const std::function<void(std::u
     }
     while (!finished.wait_until(now() + kReportInterval)) report(progress.done.load(), progress.total.load());
   }
+  if (out_of_memory) throw std::bad_alloc();  // where the caller would have seen it without the thread
   report(progress.done.load(), progress.total.load());
 }
 

@@ -160,9 +160,7 @@ Error SourceTier::describe(const Flight& flight, const ReadResult& result) const
   }
   const std::string reason = std::generic_category().message(result.error_number);
   if (result.error_number == ENOENT || result.error_number == ENOTDIR) {
-    return {Code::kDataChanged,
-            fmt::format("{}: the file is gone since it was indexed. Run `foreload index --rebuild` and start again",
-                        where)};
+    return {Code::kDataChanged, fmt::format("{}: the file is gone since it was indexed{}", where, kRebuildAdvice)};
   }
   return {Code::kIo, fmt::format("{}: can not be read after {} attempt(s): {}", where, flight.attempt + 1, reason)};
 }
