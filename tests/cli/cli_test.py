@@ -210,7 +210,7 @@ class BenchTest(CliTest):
             self.assertEqual(list(figure), ["name", "value", "unit", "goal", "ok", "how"])
             self.assertGreater(figure["value"], 0)
         self.assertNotIn("prep/resize_against_pillow", figures)
-        self.assertEqual(len(report["skipped"]), 2)  # Pillow and torchvision
+        self.assertLessEqual({"Pillow", "torchvision"}, {reason.split(":")[0] for reason in report["skipped"]})
 
     def test_bench_prep_takes_photographs(self):
         folder = self.generate("photos")
