@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,22 @@
 namespace foreload {
 
 namespace {
+
+// "shuffle: 3, here null" for everything in which two plans differ. REQUIRES: `plan` is ours.
+std::string differences(const std::string& found, const std::string& plan) {
+  const auto theirs = nlohmann::json::parse(found, nullptr, false);
+  const auto ours = nlohmann::json::parse(plan);
+  std::string all;
+  for (const auto& [name, wanted] : ours.items()) {
+    const auto has = theirs.is_object() ? theirs.value(name, nlohmann::json()) : nlohmann::json();
+    if (has == wanted) continue;
+    const bool is_flat = !wanted.is_object() && !has.is_structured();
+    all += all.empty() ? "" : "; ";
+    all += is_flat ? fmt::format("{}: it has {}, asked for is {}", name, has.dump(), wanted.dump())
+                   : fmt::format("another {}", name);
+  }
+  return all;
+}
 
 namespace fs = std::filesystem;
 
@@ -170,10 +187,11 @@ Status Destination::lock() {
 
 Status Destination::check_plan(const std::string& found, const std::string& plan) const {
   if (found == plan) return {};
-  return Error{Code::kInvalid,
-               fmt::format("{} holds a conversion of another source or with other options: it has {}, asked for is {}. "
-                           "Name another folder, or remove it",
-                           printable(folder_), printable(found, 600), plan)};
+  return Error{
+      Code::kInvalid,
+      fmt::format("{} holds a conversion of another source or with other options ({}). Name another folder, or "
+                  "remove it",
+                  printable(folder_), printable(differences(found, plan), 600))};
 }
 
 Status Destination::open_work() {
