@@ -60,7 +60,14 @@ def datasets(given: Any) -> Optional[List[str]]:
     """Paths of a dataset on disk; None when it is something else."""
     if isinstance(given, (str, os.PathLike)):
         given = [given]
-    if not isinstance(given, (list, tuple)) or not all(isinstance(item, (str, os.PathLike)) for item in given):
+    if isinstance(given, (bytes, bytearray, memoryview, dict)):
+        raise wrong("dataset", "a path (str or os.PathLike), a list of paths or a map-style dataset", given)
+    if not isinstance(given, (list, tuple)):
+        return None
+    named = sum(isinstance(item, (str, os.PathLike)) for item in given)
+    if 0 < named < len(given):
+        raise wrong("dataset", f"a list of paths; only {named} of its {len(given)} items are str or os.PathLike", given)
+    if named == 0 and given:
         return None
     paths = [os.fspath(item) for item in given]
     if not paths or any(not isinstance(path, str) or not path for path in paths):

@@ -15,7 +15,7 @@ from .errors import OutOfMemory
 
 LEAST = 32 << 20
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a loader that the collector ends gives back in the middle of anything
 _total: Optional[int] = None
 _taken: Dict[object, int] = {}
 

@@ -52,6 +52,6 @@ def resolve(rank: Any, world_size: Any, environment: Mapping[str, str] = os.envi
 def on_this_host(world_size: int, environment: Mapping[str, str] = os.environ) -> int:
     """How many learners share this machine: all of them, unless the launcher says."""
     for name in LOCAL_SIZES:
-        if environment.get(name, "").isdigit():
+        if environment.get(name, "").isdecimal():
             return max(1, min(world_size, int(environment[name])))
     return world_size

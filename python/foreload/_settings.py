@@ -17,6 +17,10 @@ MEANINGLESS = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
+DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
+NO_SIZE = ("transform has nothing that gives all images one size: put RandomResizedCrop(size), Resize((height, width)), or "
+           "Resize(size) and CenterCrop(size) first, or leave transform out for the default (RandomResizedCrop(224), "
+           "RandomHorizontalFlip, Normalize)")
 SUBSETS = ("subset", "label_field", "index_folder")
 
 
@@ -28,6 +32,8 @@ class Settings:
         self.memory: Optional[int] = None
         self.callables: List[Any] = []
         self.has_chain = False
+        self.no_chain = False  # a transform was given, but nothing of it runs in C++
+        self.sampled: Optional[int] = None  # over how many samples the sampler goes
         self.drop_last = False
 
 
@@ -55,15 +61,21 @@ def torch_meanings(given: Dict[str, Any]) -> None:
     for name, (unused, reason) in MEANINGLESS.items():
         if given[name] is not unused and given[name] != unused:
             warn_once(f"{name} has no meaning here and is ignored: {reason}", 5)
-    if given["generator"] is not None and given["seed"] is None:
-        given["seed"] = given["generator"].initial_seed() % (1 << 63)
+    if given["generator"] is not None:
+        if not callable(getattr(given["generator"], "initial_seed", None)):
+            raise arguments.wrong("generator", "a torch.Generator", given["generator"])
+        if given["seed"] is None:
+            given["seed"] = given["generator"].initial_seed() % (1 << 63)
 
 
 def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
     kind = type(sampler).__name__
     if kind == "SequentialSampler":
         given["shuffle"] = False
-    elif kind == "RandomSampler" and not getattr(sampler, "replacement", False):
+    elif kind == "RandomSampler":
+        if getattr(sampler, "replacement", False) or len(sampler) != len(sampler.data_source):
+            raise ConfigError("sampler RandomSampler with replacement or num_samples is not supported: an epoch is every sample "
+                              "once; use shuffle=True, or subset=[...] for a part of the dataset")
         given["shuffle"] = True
     elif kind == "SubsetRandomSampler" and given["subset"] is None:
         given["subset"], given["shuffle"] = [int(index) for index in sampler.indices], True
@@ -72,6 +84,10 @@ def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
         given["seed"] = sampler.seed if given["seed"] is None else given["seed"]
         if given["rank"] is None and given["world_size"] is None:
             given["rank"], given["world_size"] = sampler.rank, sampler.num_replicas
+        if getattr(sampler, "drop_last", False) and given["last_batch"] is None and not given["drop_last"]:
+            given["last_batch"] = "drop"
+            warn_once("DistributedSampler(drop_last=True) is taken for last_batch=\"drop\": the whole last step is left out if it "
+                      "is not full", 6)
     else:
         raise ConfigError(f"sampler {kind} is not supported: the order is fixed by shuffle, seed and epoch; use shuffle=True, or "
                           "subset=[...] for a part of the dataset. A DistributedSampler is not needed")
@@ -102,7 +118,7 @@ def chain_options(given: Dict[str, Any], settings: Settings) -> None:
                                   isinstance(transform, (list, tuple)) and any(map(_torchvision.is_torchvision, transform))):
         transform = _torchvision.from_torchvision(transform)
     chain, marked, settings.callables = transforms.split([] if transform is None else transform)
-    settings.has_chain = bool(chain)
+    settings.has_chain, settings.no_chain = bool(chain), transform is not None and not chain
     dtype = transforms.dtype_name(given["dtype"]) if given["dtype"] is not None else marked
     settings.options["chain"] = chain
     settings.options["dtype"] = arguments.word("dtype", dtype or "f32", ["u8", "f16", "f32"])
@@ -113,6 +129,8 @@ def read(given: Dict[str, Any]) -> Settings:
     """Everything but the dataset itself."""
     torch_meanings(given)
     settings = Settings()
+    if type(given["sampler"]).__name__ in ("SequentialSampler", "RandomSampler"):
+        settings.sampled = len(given["sampler"])
     options = settings.options
     options["batch"] = arguments.whole("batch_size", given["batch_size"], 1)
     options["global_batch"] = 0 if given["global_batch"] is None else arguments.whole("global_batch", given["global_batch"], 1)
@@ -143,6 +161,31 @@ def read(given: Dict[str, Any]) -> Settings:
         if given[name] is not None and not callable(given[name]):
             raise arguments.wrong(name, "callable", given[name])
     return settings
+
+
+def check_no_chain(engine: Any) -> None:
+    """An explicit transform without an op leaves .npy arrays as they are, but images would get the default's random crop."""
+    if tuple(engine.describe()["shape"]) not in DEFAULT_SHAPES:
+        return  # not what the default makes of images
+    for id in range(min(8, engine.describe()["samples"])):
+        where = engine.locate(id)
+        try:
+            with open(where["file"], "rb") as file:
+                file.seek(where["offset"])
+                if where["length"] and file.read(6) == b"\x93NUMPY":
+                    return
+        except OSError:
+            pass  # then it is told by the shape alone
+    raise ConfigError(NO_SIZE)
+
+
+def check_lengths(samples: int, sampled: Optional[int], listed: Optional[int]) -> None:
+    if sampled is not None and sampled != samples:
+        raise ConfigError(f"sampler goes over {sampled} samples, but the dataset has {samples}: use subset=[...] for a part of it")
+    if listed is not None and listed != samples:
+        raise ConfigError(f"dataset: this ImageFolder has {listed} samples, but foreload finds {samples} below its root, which is "
+                          "what it reads: pass the root and subset=[...], or torch.utils.data.Subset(dataset, range(len(dataset))) "
+                          "to have it read by Python")
 
 
 def image_folder(dataset: Any, transform: Any) -> Optional[Tuple[str, Any]]:

@@ -11,10 +11,11 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _foreload, _mapped, _memory, _ranks, _report, _settings, _tensors
 from ._arguments import datasets, warn_once, whole
-from .errors import ConfigError, SampleError, StaleIterator
+from .errors import ConfigError, LoaderClosed, SampleError, StaleIterator
 
 Sample = Dict[str, Any]
 WARNED, COPIED, LAST_STEP = 1, 2, 4  # of _foreload.Loader.next_capsules
+_END: Any = object()  # of an epoch; None may be what a batch_transform made of a batch
 _alive: "weakref.WeakSet[DataLoader]" = weakref.WeakSet()
 
 
@@ -66,10 +67,23 @@ class _Epoch:
         return len(self._loader)
 
     def __next__(self) -> Any:
-        with self._loader._lock:
-            item = None if self._done else self._loader._next(self)
-            self._done = item is None
-        if item is None:
+        loader = self._loader
+        if os.getpid() != loader._process:  # before the lock, which a thread of the parent may have held
+            raise LoaderClosed(f"this loader was opened by process {loader._process} and can not be used in its forked child "
+                               f"{os.getpid()}: open a loader in the child, or start it with spawn")
+        with loader._lock:
+            if loader._busy:
+                raise RuntimeError("next() was called while the same thread waits in next() of this loader: a callable, a dataset "
+                                   "or a signal handler can not take batches of the loader that it serves")
+            try:
+                loader._busy = True
+                item = _END if self._done else loader._next(self)
+            except StopIteration as error:
+                raise RuntimeError("a callable or the dataset raised StopIteration, which would have ended the epoch") from error
+            finally:
+                loader._busy = False
+            self._done = item is _END
+        if item is _END:
             raise StopIteration
         return item
 
@@ -105,8 +119,10 @@ class DataLoader:
                  label_field: Optional[str] = None, index_folder: Optional[str] = None, io: Optional[str] = None,
                  storage: Optional[str] = None, record: Optional[str] = None) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
-        self._lock = threading.Lock()  # threads that share an iterator take turns
+        self._lock = threading.RLock()  # threads that share an iterator take turns
+        self._busy = False              # whoever has the turn is inside next()
         folder = _settings.image_folder(dataset, transform)
+        listed = getattr(dataset, "samples", None) if folder is not None and subset is None else None
         if folder is not None:
             dataset, given["transform"] = folder
         settings = _settings.read(given)
@@ -127,10 +143,10 @@ class DataLoader:
         self._failed = False                # the loader has to be moved before it goes on
         self._at_end = False                # the epoch's last batch was delivered, and nothing after it
         self._process = os.getpid()
-        self._open(dataset, settings)
+        self._open(dataset, settings, None if listed is None else len(listed))
         _alive.add(self)
 
-    def _open(self, dataset: Any, settings: _settings.Settings) -> None:
+    def _open(self, dataset: Any, settings: _settings.Settings, listed: Optional[int]) -> None:
         paths = datasets(dataset)
         self._mapped = paths is None
         if self._mapped:
@@ -151,8 +167,15 @@ class DataLoader:
             else:
                 self._engine = _open_native({**settings.options, "dataset": paths})
                 self.dataset = DatasetView(self._engine)
-        except BaseException:
+                if settings.no_chain:
+                    _settings.check_no_chain(self._engine)
+            _settings.check_lengths(self._engine.describe()["samples"], settings.sampled, listed)
+        except BaseException as error:
+            if self._engine is not None:
+                self._engine.close()
             self._part.give_back()
+            if settings.no_chain and isinstance(error, ConfigError) and str(error).startswith("normalize"):
+                raise ConfigError(_settings.NO_SIZE) from None  # the default's Normalize, which nobody asked for
             raise
         self._show_warnings()
 
@@ -179,7 +202,7 @@ class DataLoader:
         return epoch
 
     def _next(self, epoch: _Epoch) -> Any:
-        """What the caller gets, or None at the epoch's end."""
+        """What the caller gets, or _END."""
         if self._turn is None or self._turn() is not epoch:
             raise StaleIterator("this iterator can not go on: its loader has begun another epoch, was moved or has failed since")
         return self._next_tensors() if self._simple else self._next_item()
@@ -193,7 +216,7 @@ class DataLoader:
             raise
         if found is None:
             self._at_end, self._turn = False, None
-            return None
+            return _END
         try:
             images, labels, notes = found
             self._at_end = notes >= LAST_STEP
@@ -210,24 +233,27 @@ class DataLoader:
         except Exception:
             self._failed, self._turn = True, None
             raise
-        if self._engine.has_warnings or self._engine.copied:
-            self._note()
+        self._at_end = batch is not None and batch.step + 1 == self._engine.batches_per_epoch
         if batch is None:
-            self._at_end, self._turn = False, None
-            return None
-        self._at_end = batch.step + 1 == self._engine.batches_per_epoch
+            self._turn = None
         try:
-            return self._deliver(batch)
+            if self._engine.has_warnings or self._engine.copied:
+                self._note()
+            return _END if batch is None else self._deliver(batch)
         except BaseException:
-            self._take_back()
+            if batch is not None:
+                self._take_back()
             raise
 
     def _take_back(self) -> None:
         """The last batch was not delivered after all: a state that is saved now does not count it, and it comes again."""
-        state = self.state_dict()
-        state["position"] = (-(-state["position"] // self._global_batch) - 1) * self._global_batch
         self._at_end = False
-        self._engine.seek(json.dumps(state))
+        try:
+            state = self.state_dict()
+            state["position"] = (-(-state["position"] // self._global_batch) - 1) * self._global_batch
+            self._engine.seek(json.dumps(state))
+        except LoaderClosed:
+            pass  # closed by the one whose exception is on its way, and which says more
 
     def _deliver(self, batch: Any) -> Any:
         if self._convert is None:
@@ -289,7 +315,7 @@ class DataLoader:
                 try:
                     sample = function(sample)
                 except Exception as error:
-                    if hasattr(error, "add_note"):
+                    if hasattr(error, "add_note") and not self._engine.closed:
                         error.add_note(f"foreload: this was {self._name(batch, index)}")
                     raise
             if samples and _tensors.shape_of(sample) != _tensors.shape_of(samples[0]):
@@ -336,7 +362,10 @@ class DataLoader:
             text = json.dumps(state)
         except (TypeError, ValueError) as reason:
             raise ConfigError(f"this is no saved state: {reason}") from None
-        self._engine.seek(text)
+        try:
+            self._engine.seek(text)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("Loader::position()", "state_dict()")) from None
         self._turn = None
         self._resumed, self._failed, self._at_end, self._wanted = True, False, False, None
 

@@ -27,6 +27,7 @@ def opened(dataset, **options):
     ({"transform": [len, foreload.Resize(3)]}, "callables come last"), ({"dtype": "f99"}, "dtype"), ({"layout": "hwc"}, "layout"),
     ({"subset": []}, "subset"), ({"subset": 3}, "subset"), ({"held_batches": 0}, "held_batches"),
     ({"output": "jax"}, "output"), ({"epochs": 0}, "epochs"), ({"index_folder": 3}, "index_folder"), ({"storage": "fast"}, "fast"),
+    ({"generator": 7}, "generator.*7"), ({"generator": 7, "seed": 1}, "generator.*7"),
 ])
 def test_wrong_values_are_refused_by_name(arrays, options, words):
     with pytest.raises(foreload.ConfigError, match=words) as caught:
@@ -39,7 +40,8 @@ def test_unknown_arguments_are_pythons_business(arrays):
         opened(arrays, batchsize=3)
 
 
-@pytest.mark.parametrize("dataset", [3, None, [], {"a": 1}.keys(), object(), iter([])])
+@pytest.mark.parametrize("dataset", [3, None, [], {"a": 1}.keys(), object(), iter([]), b"train", bytearray(b"train"),
+                                     {0: 1}, ["train", 3], [b"train", "valid"], ("train", None)])
 def test_what_is_no_dataset_is_refused(dataset):
     with pytest.raises(foreload.ConfigError, match="dataset"):
         foreload.DataLoader(dataset)
@@ -116,6 +118,44 @@ def test_torchs_samplers_are_taken_for_what_they_mean(arrays):
     sampler = data.distributed.DistributedSampler(everything, num_replicas=2, rank=1, shuffle=True, seed=9)
     assert ids(sampler=sampler) == ids(shuffle=True, seed=9, rank=1, world_size=2)
     assert sorted(ids(sampler=data.SubsetRandomSampler(range(40, 60)))) == list(range(20))  # ids count inside the subset
+    sampler = data.distributed.DistributedSampler(everything, num_replicas=3, rank=1, shuffle=False, drop_last=True)
+    assert ids(sampler=sampler) == ids(rank=1, world_size=3, last_batch="drop")
+
+
+@pytest.mark.parametrize("kind, options, words", [
+    ("SequentialSampler", {}, "sampler goes over 50 samples.*100"), ("RandomSampler", {}, "sampler goes over 50 samples.*100"),
+    ("RandomSampler", {"num_samples": 20}, "num_samples"), ("RandomSampler", {"replacement": True}, "replacement"),
+])
+def test_samplers_of_other_samples_are_refused(arrays, kind, options, words):
+    data = pytest.importorskip("torch.utils.data")
+    with pytest.raises(foreload.ConfigError, match=words):
+        opened(arrays, sampler=getattr(data, kind)(range(50), **options))
+    with pytest.raises(foreload.ConfigError, match=words.replace("100", "60")):
+        foreload.DataLoader(list(range(60)), sampler=getattr(data, kind)(range(50), **options))
+
+
+@pytest.mark.parametrize("transform", [[], [foreload.ToTensor()], foreload.PILToTensor(), [len], len])
+def test_a_transform_that_gives_images_no_size_is_refused(images, transform):
+    for options in ({}, {"layout": "nhwc"}, {"dtype": "u8"}):
+        with pytest.raises(foreload.ConfigError, match="transform.*one size.*Resize"):
+            foreload.DataLoader(images, transform=transform, memory=MEMORY, **options)
+
+
+def test_a_compose_that_gives_images_no_size_is_refused(images):
+    t = pytest.importorskip("torchvision.transforms")
+    with pytest.raises(foreload.ConfigError, match="transform.*one size.*Resize"):
+        foreload.DataLoader(images, transform=t.Compose([t.ToTensor()]), memory=MEMORY)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (3, 224, 224)])  # the second is also that of images by default
+def test_arrays_need_no_size(tmp_path, shape):
+    numpy = pytest.importorskip("numpy")
+    (tmp_path / "a").mkdir()
+    numpy.save(tmp_path / "a" / "0.npy", numpy.zeros(shape, numpy.uint8))
+    for transform in ([], [lambda sample: sample + 1]):
+        with foreload.DataLoader(tmp_path, transform=transform, memory=MEMORY, output="numpy") as loader:
+            arrays, _ = next(iter(loader))
+            assert arrays.shape == (1, *shape) and arrays.max() == len(transform)
 
 
 @pytest.mark.parametrize("environment, expected", [
@@ -136,6 +176,11 @@ def test_a_broken_launcher_environment_is_named():
         _ranks.resolve(None, None, {"RANK": "0", "WORLD_SIZE": "many"})
     with pytest.raises(foreload.ConfigError, match="torchrun"):
         _ranks.resolve(None, None, {"RANK": "4", "WORLD_SIZE": "4"})
+
+
+def test_what_only_looks_like_a_number_is_no_local_size():
+    assert _ranks.on_this_host(4, {"LOCAL_WORLD_SIZE": "\u00b2"}) == 4
+    assert _ranks.on_this_host(4, {"LOCAL_WORLD_SIZE": "2"}) == 2
 
 
 def test_a_subset_by_ids_and_by_keys(arrays):

@@ -202,3 +202,86 @@ def test_an_exception_in_a_batch_callable_does_not_count_the_batch(arrays):
         with pytest.raises(RuntimeError, match="no"):
             next(iter(loader))
         assert loader.state_dict()["position"] == 0
+
+
+# --- what callables and datasets may do to the iterator
+
+def fill(kind, arrays, function):
+    """A loader whose batch_transform, callable, collate_fn or __getitem__ calls `function`."""
+    class Calling(Squares):
+        def __getitem__(self, index):
+            function()
+            return super().__getitem__(index)
+
+    def call(item):
+        function()
+        return item
+
+    if kind == "__getitem__":
+        return foreload.DataLoader(Calling(), batch_size=10)
+    if kind == "collate_fn":
+        return foreload.DataLoader(Squares(), batch_size=10, collate_fn=call)
+    options = {"batch_transform": call} if kind == "batch_transform" else {}
+    chain = [foreload.Array("u8", 64, headerless=True)] + ([call] if kind == "callable" else [])
+    return foreload.DataLoader(arrays, batch_size=10, transform=chain, memory=MEMORY, **options)
+
+
+KINDS = ["batch_transform", "callable", "collate_fn", "__getitem__"]
+
+
+def test_none_is_a_batch_like_any_other(arrays):
+    with foreload.DataLoader(arrays, batch_size=10, transform=ARRAY, batch_transform=lambda batch: None, memory=MEMORY) as loader:
+        assert list(loader) == [None] * 10
+    with foreload.DataLoader(Squares(), batch_size=10, collate_fn=lambda samples: None) as loader:
+        assert list(loader) == [None] * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stop_iteration_of_a_callable_does_not_end_the_epoch(arrays, kind):
+    def stop():
+        raise StopIteration
+
+    with fill(kind, arrays, stop) as loader:
+        with pytest.raises(RuntimeError, match="StopIteration") as caught:
+            list(loader)
+        assert isinstance(caught.value.__cause__, StopIteration)
+        assert loader.state_dict()["position"] == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_next_inside_next_is_refused_and_does_not_hang(arrays, kind):
+    asking = True
+
+    def ask():
+        if asking:
+            next(batches)
+
+    with fill(kind, arrays, ask) as loader:
+        batches = iter(loader)
+        with pytest.raises(RuntimeError, match="while the same thread waits in next"):
+            next(batches)
+        asking = False
+        assert len(list(loader)) == len(loader)
+
+
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_an_exception_after_close_goes_through(arrays, kind):
+    def close():
+        loader.close()
+        raise KeyError("mine")
+
+    with fill(kind, arrays, close) as loader, pytest.raises(KeyError, match="mine"):
+        next(iter(loader))
+
+
+def test_an_image_folder_with_other_samples_than_its_root_is_refused(example_data):
+    torchvision = pytest.importorskip("torchvision")
+    t = torchvision.transforms
+    dataset = torchvision.datasets.ImageFolder(example_data, t.Compose([t.Resize((16, 16)), t.ToTensor()]))
+    del dataset.samples[5:]
+    with pytest.raises(foreload.ConfigError, match="has 5 samples.*Subset"):
+        foreload.DataLoader(dataset, memory=MEMORY)
+    with foreload.DataLoader(torch.utils.data.Subset(dataset, range(5)), batch_size=5) as loader:
+        assert len(next(iter(loader))[1]) == 5
+    with foreload.DataLoader(dataset, subset=range(5), batch_size=5, memory=MEMORY) as loader:
+        assert len(next(iter(loader))[1]) == 5

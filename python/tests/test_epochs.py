@@ -116,6 +116,27 @@ def test_a_corrupt_state_is_refused(arrays, state):
         assert len(ids_of(loader)) == 100
 
 
+def test_what_is_no_state_is_told_in_pythons_words(arrays):
+    for dataset, transform in ((arrays, ARRAY), (range(100), None)):
+        with opened(dataset, transform=transform) as loader, pytest.raises(foreload.ConfigError, match=r"state_dict\(\)") as caught:
+            loader.load_state_dict({"version": 1})
+        assert "::" not in str(caught.value)
+
+
+def test_a_warning_that_is_an_error_does_not_count_the_batch(arrays, epochs):
+    import warnings
+    from foreload import _arguments
+    _arguments._warned.clear()
+    with opened(arrays, held_batches=1, output="numpy") as loader, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batches, held = iter(loader), []
+        with pytest.raises(foreload.ForeloadWarning, match="held_batches"):
+            while True:
+                held.append(next(batches))
+        assert loader.state_dict()["position"] == 8 * len(held)
+        assert ids_of(held) + ids_of(batches) == epochs[0]
+
+
 def test_an_older_iterator_is_refused(arrays):
     with opened(arrays) as loader:
         first = iter(loader)

@@ -184,6 +184,23 @@ def test_loaders_side_by_side_share_one_budget(arrays):
         _memory._total = before
 
 
+def test_a_loader_may_end_while_the_budget_is_locked(arrays):
+    """As when the collector ends it in the middle of opening another one."""
+    from foreload import _memory
+    loader = opened(arrays)
+    with _memory._lock:
+        loader.close()
+    assert loader._part not in _memory._taken
+
+
+def test_a_refused_loader_gives_its_memory_back(images):
+    from foreload import _memory
+    before = dict(_memory._taken)
+    with pytest.raises(foreload.ConfigError):
+        foreload.DataLoader(images, transform=[], memory=MEMORY)
+    assert _memory._taken == before
+
+
 def test_memory_is_registered_with_cuda_once(arrays, monkeypatch):
     calls = []
 

@@ -136,6 +136,54 @@ print(sum(len(labels) for _, labels in batches))
         assert out.split() == ["90"]
 
 
+def test_fork_while_another_thread_waits(arrays):
+    """The child inherits the iterator's lock as it is held."""
+    out = run_script(OPEN + """
+import threading
+def hold(batch):
+    inside.set()
+    release.wait()
+    return batch
+inside, release = threading.Event(), threading.Event()
+loader = opened(batch_transform=hold)
+batches = iter(loader)
+thread = threading.Thread(target=next, args=(batches,))
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        next(batches)
+    except foreload.LoaderClosed as error:
+        os._exit(7 if "forked child" in str(error) and "spawn" in str(error) else 1)
+    os._exit(1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+release.set()
+thread.join()
+print(code, sum(len(labels) for _, labels in batches))
+""", arrays)
+    assert out.split() == ["7", "90"]
+
+
+def test_next_in_a_signal_handler_does_not_hang(arrays):
+    out = run_script(OPEN + """
+def handler(*unused):
+    try:
+        next(batches)
+    except RuntimeError as error:
+        print("refused" if "same thread" in str(error) else error)
+signal.signal(signal.SIGALRM, handler)
+def interrupted(batch):
+    signal.raise_signal(signal.SIGALRM)
+    return batch
+loader = opened(batch_size=50, batch_transform=interrupted)
+batches = iter(loader)
+print(sum(len(labels) for _, labels in batches))
+""", arrays)
+    assert out.split() == ["refused", "refused", "100"]
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_multiprocessing(arrays, method, tmp_path):
     program = tmp_path / "program.py"
