@@ -76,10 +76,11 @@ def datasets(given: Any) -> Optional[List[str]]:
 
 
 _warned = set()
+MOST_WARNINGS = 1000
 
 
 def warn_once(text: str, depth: int = 3) -> None:
-    """One warning per text and process."""
-    if text not in _warned:
+    """One warning per text and process, and no more than a thousand of them."""
+    if text not in _warned and len(_warned) < MOST_WARNINGS:
         _warned.add(text)
         warnings.warn(text, ForeloadWarning, stacklevel=depth)

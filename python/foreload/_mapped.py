@@ -31,7 +31,7 @@ class MappedBatch:
 
 
 class MappedLoader:
-    held = copied = 0
+    held = copied = delivered = 0
     has_warnings = False
 
     def __init__(self, dataset: Any, options: Dict[str, Any]) -> None:
@@ -79,6 +79,7 @@ class MappedLoader:
         account["busy"] += time.monotonic() - begun
         account["end"] = time.monotonic()
         self._step += 1
+        self.delivered += 1
         return batch
 
     def _account(self) -> Dict[str, Any]:

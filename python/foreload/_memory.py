@@ -2,7 +2,8 @@
 
 The budget is half of what is free when the first loader opens, divided by the learners of this machine, or what
 set_memory_budget() or FORELOAD_MEMORY says. A loader with `memory=` takes that much of it; one without takes three
-quarters of what is left then, so open the largest one first. A closed loader gives its part back.
+quarters of what is left then, so open the largest one first. A closed loader gives its part back. A budget that was
+set is never exceeded; the one found here yields to a `memory=` that is larger.
 """
 from __future__ import annotations
 
@@ -17,22 +18,24 @@ LEAST = 32 << 20
 
 _lock = threading.RLock()  # a loader that the collector ends gives back in the middle of anything
 _total: Optional[int] = None
+_was_set = False  # by a person
 _taken: Dict[object, int] = {}
 
 
 def set_memory_budget(memory: Any) -> None:
     """What all loaders of this process may use together; for loaders that are opened from now on."""
-    global _total
+    global _total, _was_set
     total = _arguments.memory("memory", memory)
     with _lock:
-        _total = total
+        _total, _was_set = total, total is not None
 
 
 def _budget(learners: int) -> int:
-    global _total
+    global _total, _was_set
     if _total is None:
         asked = os.environ.get("FORELOAD_MEMORY")
         total = _arguments.memory("FORELOAD_MEMORY", asked) if asked else None
+        _was_set = total is not None
         _total = total or _foreload.available_memory() // 2 // learners
     return _total
 
@@ -42,14 +45,14 @@ def take(asked: Optional[int], learners: int) -> "Part":
     part = Part()
     with _lock:
         budget = _budget(learners)
-        if asked is None:
-            rest = budget - sum(_taken.values())
-            if rest < LEAST:
-                raise OutOfMemory(
-                    f"the loaders of this process have taken {_foreload.format_bytes(sum(_taken.values()))} of its memory "
-                    f"budget of {_foreload.format_bytes(budget)}: close one, pass memory= to each, or raise the budget "
-                    "with foreload.set_memory_budget")
-            asked = rest * 3 // 4
+        rest = budget - sum(_taken.values())
+        if rest < (LEAST if asked is None else asked if _was_set else 0):
+            wanted = "" if asked is None else f", and this one asks for {_foreload.format_bytes(asked)}"
+            raise OutOfMemory(
+                f"the loaders of this process have taken {_foreload.format_bytes(sum(_taken.values()))} of its memory "
+                f"budget of {_foreload.format_bytes(budget)}{wanted}: close one, pass a smaller memory= to each, or raise the "
+                "budget with foreload.set_memory_budget")
+        asked = rest * 3 // 4 if asked is None else asked
         _taken[part] = asked
     part.bytes = asked
     return part

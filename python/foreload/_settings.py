@@ -1,6 +1,7 @@
 """From the arguments of DataLoader to the options of a loader: torch's names and meanings first, then foreload's own."""
 from __future__ import annotations
 
+import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arguments as arguments
@@ -179,13 +180,32 @@ def check_no_chain(engine: Any) -> None:
     raise ConfigError(NO_SIZE)
 
 
-def check_lengths(samples: int, sampled: Optional[int], listed: Optional[int]) -> None:
+MOST_COMPARED = 200_000
+
+
+def check_same(engine: Any, sampled: Optional[int], folder: Any) -> None:
+    """Foreload goes by what lies on disk: it must be what the sampler or the ImageFolder goes by."""
+    about = engine.describe()
+    samples = about["samples"]
     if sampled is not None and sampled != samples:
         raise ConfigError(f"sampler goes over {sampled} samples, but the dataset has {samples}: use subset=[...] for a part of it")
-    if listed is not None and listed != samples:
-        raise ConfigError(f"dataset: this ImageFolder has {listed} samples, but foreload finds {samples} below its root, which is "
-                          "what it reads: pass the root and subset=[...], or torch.utils.data.Subset(dataset, range(len(dataset))) "
-                          "to have it read by Python")
+    if folder is None:
+        return
+    differs = ""
+    if len(folder.samples) != samples:
+        differs = f"has {len(folder.samples)} samples, but foreload finds {samples} below its root"
+    elif list(folder.classes) != about["classes"]:
+        differs = "has other classes than the folders below its root"
+    elif samples <= MOST_COMPARED:
+        root = len(os.path.join(folder.root, ""))
+        listed = {path[root:]: label for path, label in folder.samples}
+        for where in map(engine.locate, range(samples)):
+            if listed.get(where["key"]) != where["label"]:
+                differs = f"has another sample or label in place of {where['file']} (label {where['label']})"
+                break
+    if differs:
+        raise ConfigError(f"dataset: this ImageFolder {differs}, which is what it reads: pass the root and subset=[...], or "
+                          "torch.utils.data.Subset(dataset, range(len(dataset))) to have it read by Python")
 
 
 def image_folder(dataset: Any, transform: Any) -> Optional[Tuple[str, Any]]:

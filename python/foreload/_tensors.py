@@ -64,5 +64,18 @@ def stack(output: str, samples: List[Any]) -> Any:
     return numpy.stack([numpy.asarray(sample) for sample in samples])
 
 
+def pinned(item: Any) -> Any:
+    """The tensors of a batch in page-locked memory, if there is a CUDA device."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return item
+    if isinstance(item, torch.Tensor):
+        return item.pin_memory()
+    if isinstance(item, dict):
+        return {name: pinned(part) for name, part in item.items()}
+    return tuple(map(pinned, item)) if isinstance(item, (tuple, list)) else item
+
+
 def shape_of(value: Any) -> Any:
     return tuple(value.shape) if hasattr(value, "shape") else ()

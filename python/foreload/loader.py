@@ -68,24 +68,29 @@ class _Epoch:
 
     def __next__(self) -> Any:
         loader = self._loader
-        if os.getpid() != loader._process:  # before the lock, which a thread of the parent may have held
-            raise LoaderClosed(f"this loader was opened by process {loader._process} and can not be used in its forked child "
-                               f"{os.getpid()}: open a loader in the child, or start it with spawn")
-        with loader._lock:
-            if loader._busy:
-                raise RuntimeError("next() was called while the same thread waits in next() of this loader: a callable, a dataset "
-                                   "or a signal handler can not take batches of the loader that it serves")
-            try:
-                loader._busy = True
-                item = _END if self._done else loader._next(self)
-            except StopIteration as error:
-                raise RuntimeError("a callable or the dataset raised StopIteration, which would have ended the epoch") from error
-            finally:
-                loader._busy = False
-            self._done = item is _END
-        if item is _END:
-            raise StopIteration
-        return item
+        loader._check_process()
+        delivered = None
+        try:
+            with loader._lock:
+                if loader._busy:
+                    raise RuntimeError("next() was called while the same thread waits in next() of this loader: a callable, a "
+                                       "dataset or a signal handler can not take batches of the loader that it serves")
+                delivered = loader._engine.delivered
+                try:
+                    loader._busy = True
+                    item = _END if self._done else loader._next(self)
+                except StopIteration as error:
+                    raise RuntimeError("a callable or the dataset raised StopIteration, which would have ended the epoch") from error
+                finally:
+                    loader._busy = False
+                self._done = item is _END
+            if item is _END:
+                raise StopIteration
+            return item
+        except BaseException:  # Ctrl-C as well, which may come between any two steps
+            if delivered is not None and loader._engine.delivered != delivered:
+                loader._take_back(delivered)
+            raise
 
 
 class DataLoader:
@@ -122,7 +127,7 @@ class DataLoader:
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()
         folder = _settings.image_folder(dataset, transform)
-        listed = getattr(dataset, "samples", None) if folder is not None and subset is None else None
+        listed = dataset if folder is not None and subset is None else None
         if folder is not None:
             dataset, given["transform"] = folder
         settings = _settings.read(given)
@@ -143,10 +148,10 @@ class DataLoader:
         self._failed = False                # the loader has to be moved before it goes on
         self._at_end = False                # the epoch's last batch was delivered, and nothing after it
         self._process = os.getpid()
-        self._open(dataset, settings, None if listed is None else len(listed))
+        self._open(dataset, settings, listed)
         _alive.add(self)
 
-    def _open(self, dataset: Any, settings: _settings.Settings, listed: Optional[int]) -> None:
+    def _open(self, dataset: Any, settings: _settings.Settings, listed: Any) -> None:
         paths = datasets(dataset)
         self._mapped = paths is None
         if self._mapped:
@@ -165,11 +170,11 @@ class DataLoader:
                 self._engine = _mapped.MappedLoader(dataset, settings.options)
                 self.dataset = dataset
             else:
-                self._engine = _open_native({**settings.options, "dataset": paths})
+                self._engine = _open_native({**settings.options, "dataset": [os.fsencode(path) for path in paths]})
                 self.dataset = DatasetView(self._engine)
                 if settings.no_chain:
                     _settings.check_no_chain(self._engine)
-            _settings.check_lengths(self._engine.describe()["samples"], settings.sampled, listed)
+            _settings.check_same(self._engine, settings.sampled, listed)
         except BaseException as error:
             if self._engine is not None:
                 self._engine.close()
@@ -186,20 +191,31 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         """Begins an epoch: the one after the last, set_epoch's, or the rest of the one of a loaded state."""
-        if not self._resumed:
+        self._check_process()
+        with self._lock:
+            if not self._resumed:
+                self._begin_epoch()
+            self._resumed = self._failed = self._at_end = False
+            self._wanted = None
+            epoch = _Epoch(self)
+            self._turn = weakref.ref(epoch)
+            return epoch
+
+    def _begin_epoch(self) -> None:
+        state = self.state_dict()
+        if self._at_end and self._wanted in (None, state["epoch"] + 1) and not self._failed:
+            self._engine.next()  # only turns the page; what was prepared ahead stays
             state = self.state_dict()
-            if self._at_end and self._wanted in (None, state["epoch"] + 1) and not self._failed:
-                self._engine.next()  # only turns the page; what was prepared ahead stays
-                state = self.state_dict()
-            begun = state["position"] != 0
-            wanted = state["epoch"] + begun if self._wanted is None else self._wanted
-            if self._failed or (state["epoch"], state["position"]) != (wanted, 0):
-                self._engine.seek_epoch(wanted)
-        self._resumed = self._failed = self._at_end = False
-        self._wanted = None
-        epoch = _Epoch(self)
-        self._turn = weakref.ref(epoch)
-        return epoch
+        begun = state["position"] != 0
+        wanted = state["epoch"] + begun if self._wanted is None else self._wanted
+        if self._failed or (state["epoch"], state["position"]) != (wanted, 0):
+            self._engine.seek_epoch(wanted)
+
+    def _check_process(self) -> None:
+        """Before any lock, which a thread of the parent may have held when it forked."""
+        if os.getpid() != self._process:
+            raise LoaderClosed(f"this loader was opened by process {self._process} and can not be used in its forked child "
+                               f"{os.getpid()}: open a loader in the child, or start it with spawn")
 
     def _next(self, epoch: _Epoch) -> Any:
         """What the caller gets, or _END."""
@@ -217,15 +233,11 @@ class DataLoader:
         if found is None:
             self._at_end, self._turn = False, None
             return _END
-        try:
-            images, labels, notes = found
-            self._at_end = notes >= LAST_STEP
-            if notes & (WARNED | COPIED):
-                self._note()
-            return self._from_dlpack(images), self._from_dlpack(labels)
-        except BaseException:
-            self._take_back()
-            raise
+        images, labels, notes = found
+        self._at_end = notes >= LAST_STEP
+        if notes & (WARNED | COPIED):
+            self._note()
+        return self._from_dlpack(images), self._from_dlpack(labels)
 
     def _next_item(self) -> Any:
         try:
@@ -234,26 +246,25 @@ class DataLoader:
             self._failed, self._turn = True, None
             raise
         self._at_end = batch is not None and batch.step + 1 == self._engine.batches_per_epoch
+        if self._engine.has_warnings or self._engine.copied:
+            self._note()
         if batch is None:
             self._turn = None
-        try:
-            if self._engine.has_warnings or self._engine.copied:
-                self._note()
-            return _END if batch is None else self._deliver(batch)
-        except BaseException:
-            if batch is not None:
-                self._take_back()
-            raise
+            return _END
+        return self._deliver(batch)
 
-    def _take_back(self) -> None:
-        """The last batch was not delivered after all: a state that is saved now does not count it, and it comes again."""
-        self._at_end = False
-        try:
-            state = self.state_dict()
-            state["position"] = (-(-state["position"] // self._global_batch) - 1) * self._global_batch
-            self._engine.seek(json.dumps(state))
-        except LoaderClosed:
-            pass  # closed by the one whose exception is on its way, and which says more
+    def _take_back(self, delivered: int) -> None:
+        """What came after `delivered` was lost on its way: a state that is saved now does not count it, and it comes again."""
+        with self._lock:
+            if self._engine.delivered != delivered + 1:
+                return  # another thread has gone on from there
+            self._at_end = False
+            try:
+                state = self.state_dict()
+                state["position"] = (-(-state["position"] // self._global_batch) - 1) * self._global_batch
+                self._engine.seek(json.dumps(state))
+            except LoaderClosed:
+                pass  # closed by the one whose exception is on its way, and which says more
 
     def _deliver(self, batch: Any) -> Any:
         if self._convert is None:
@@ -298,6 +309,8 @@ class DataLoader:
         for function in self._callables:
             batch.samples = [_applied(function, sample) for sample in batch.samples]
         item = _mapped.collate(self._output, batch, self._collate_fn)
+        if self.pin_memory and self._output == "torch":
+            item = _tensors.pinned(item)
         if self._shape == "pair":
             return item
         ids, positions = (_tensors.stack(self._output, numbers) for numbers in (batch.ids, batch.positions))
@@ -345,10 +358,12 @@ class DataLoader:
     def set_epoch(self, epoch: int) -> None:
         """The epoch that the next iterator begins. For the epoch of a loaded state its position is kept."""
         epoch = whole("epoch", epoch, 0, (1 << 32) - 1)
-        if self._resumed and self.state_dict()["epoch"] == epoch:
-            return
-        self._resumed = False
-        self._wanted = epoch
+        self._check_process()
+        with self._lock:
+            if self._resumed and self.state_dict()["epoch"] == epoch:
+                return
+            self._resumed = False
+            self._wanted = epoch
 
     def state_dict(self) -> Dict[str, Union[int, str]]:
         """Where the job stands after the last batch that was delivered: six numbers and strings."""
@@ -362,12 +377,14 @@ class DataLoader:
             text = json.dumps(state)
         except (TypeError, ValueError) as reason:
             raise ConfigError(f"this is no saved state: {reason}") from None
-        try:
-            self._engine.seek(text)
-        except ConfigError as error:
-            raise ConfigError(str(error).replace("Loader::position()", "state_dict()")) from None
-        self._turn = None
-        self._resumed, self._failed, self._at_end, self._wanted = True, False, False, None
+        self._check_process()
+        with self._lock:
+            try:
+                self._engine.seek(text)
+            except ConfigError as error:
+                raise ConfigError(str(error).replace("Loader::position()", "state_dict()")) from None
+            self._turn = None
+            self._resumed, self._failed, self._at_end, self._wanted = True, False, False, None
 
     # --- reports
 

@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "foreload/result.h"
@@ -14,6 +15,9 @@ namespace foreload::python {
 
 // REQUIRES: the interpreter's lock.
 [[noreturn]] void raise(const Error& error);
+
+// Names of files need not be UTF-8: other bytes become what os.fsdecode makes of them. REQUIRES: as above.
+pybind11::str path_text(const std::string& bytes);
 
 template <typename T>
 T value_or_raise(Result<T> result) {

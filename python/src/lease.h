@@ -35,6 +35,7 @@ class Lease {
   // Moves the content to memory of its own and gives the slot back. REQUIRES: no view exists yet.
   void detach();
 
+  bool copied() const { return !held_; }
   std::size_t size() const { return size_; }
   Epoch epoch() const { return epoch_; }
   std::uint64_t step() const { return step_; }

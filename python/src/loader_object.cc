@@ -53,12 +53,12 @@ bool is_main_thread() {
 
 std::atomic<bool> g_interpreter_ends{false};
 
-// Only daemon threads are left when the interpreter ends. One that waited for a batch rests until the process is gone,
-// as one in any other blocking call does: it has nobody left to report an exception to.
-void rest_if_interpreter_ends() {
+// Only daemon threads are left when the interpreter ends. One that waited for a batch ends without a word: it has
+// nobody to report an exception to, but somebody may join it.
+void end_thread_if_interpreter_ends() {
   if (!g_interpreter_ends || is_main_thread()) return;
-  (void)PyEval_SaveThread();
-  for (;;) ::pause();
+  PyErr_SetNone(PyExc_SystemExit);
+  throw py::error_already_set();
 }
 
 }  // namespace
@@ -104,7 +104,9 @@ LoaderObject::LoaderObject(Loader loader, std::shared_ptr<Warnings> warnings, un
       warnings_(std::move(warnings)),
       held_batches_(held_batches),
       held_(std::make_shared<std::atomic<unsigned>>(0)),
-      batches_(loader_->batches_per_epoch()) {}
+      batches_(loader_->batches_per_epoch()) {
+  note_place(*loader_);
+}
 
 LoaderObject::~LoaderObject() {
   close();
@@ -123,20 +125,27 @@ void LoaderObject::check_usable() const {
   if (closed_) raise({Code::kCancelled, "the loader was closed"});
 }
 
+void LoaderObject::note_place(const Loader& loader) {
+  const std::lock_guard lock(place_mutex_);
+  place_ = loader.position();
+}
+
 Result<std::optional<Batch>> LoaderObject::next_in_turn(bool watched) {
   const std::shared_lock open(life_);
   if (!loader_) return Error{Code::kCancelled, "the loader was closed"};
   const std::lock_guard lock(turn_);
   if (closed_) return Error{Code::kCancelled, "the loader was closed"};  // its interrupt went to whoever had the turn
-  if (!watched) return loader_->next();
-  const Watched guard(*loader_);
-  return loader_->next();
+  std::optional<Watched> guard;
+  if (watched) guard.emplace(*loader_);
+  Result<std::optional<Batch>> batch = loader_->next();
+  if (batch) note_place(*loader_);
+  return batch;
 }
 
 std::shared_ptr<Lease> LoaderObject::next() {
   const bool watched = is_main_thread();
   for (;;) {
-    if (closed_) rest_if_interpreter_ends();
+    if (closed_) end_thread_if_interpreter_ends();
     check_usable();
     std::shared_ptr<Lease> lease;
     Result<bool> delivered = without_gil([&]() -> Result<bool> {
@@ -149,7 +158,10 @@ std::shared_ptr<Lease> LoaderObject::next() {
       }
       return true;
     });
-    if (delivered) return lease;
+    if (delivered) {
+      delivered_ += *delivered;
+      return lease;
+    }
     // The watch ended the wait: anything to do? If not, the wait goes on.
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     if (delivered.error().code != Code::kCancelled) raise(delivered.error());
@@ -172,21 +184,23 @@ void LoaderObject::close() {
 }
 
 std::string LoaderObject::position() {
-  return in_turn([](Loader& loader) { return state_to_json(loader.position()); });
+  check_usable();
+  const std::lock_guard lock(place_mutex_);
+  return state_to_json(place_);
 }
 
 void LoaderObject::seek(const std::string& text) {
   const State state = value_or_raise(state_from_json(text));
-  check(in_turn([&](Loader& loader) { return loader.seek(state); }));
+  check(move([&](Loader& loader) { return loader.seek(state); }));
 }
 
 void LoaderObject::seek_epoch(Epoch epoch) {
-  check(in_turn([&](Loader& loader) { return loader.seek_epoch(epoch); }));
+  check(move([&](Loader& loader) { return loader.seek_epoch(epoch); }));
 }
 
 py::tuple LoaderObject::share(std::uint64_t step) {
   if (step >= batches_) raise({Code::kInvalid, "there is no step " + std::to_string(step) + " in an epoch"});
-  const Share share = in_turn([&](Loader& loader) { return loader.share(step); });
+  const Share share = while_open([&](Loader& loader) { return loader.share(step); });
   return py::make_tuple(share.first, share.count);
 }
 

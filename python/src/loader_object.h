@@ -36,7 +36,7 @@ class Warnings {
 // What next_capsules() has to say beside the arrays; a sum of these.
 enum Note : unsigned {
   kWarned = 1,    // there are warnings to show
-  kCopied = 2,    // some batch so far was a copy
+  kCopied = 2,    // this batch is a copy
   kLastStep = 4,  // of the epoch
 };
 
@@ -53,6 +53,8 @@ class LoaderObject {
   void close();
   bool closed() const { return closed_; }
 
+  std::uint64_t delivered() const { return delivered_; }  // batches so far
+  // Behind the last batch delivered, also while another thread waits for the next.
   std::string position();
   void seek(const std::string& state);
   void seek_epoch(Epoch epoch);
@@ -74,6 +76,7 @@ class LoaderObject {
   bool forked() const;
   void check_usable() const;
   Result<std::optional<Batch>> next_in_turn(bool watched);
+  void note_place(const Loader& loader);
   // Keeps the loader from being closed, and never holds the interpreter's lock meanwhile.
   template <typename Work>
   auto while_open(Work work) {
@@ -85,23 +88,28 @@ class LoaderObject {
     if (!result) raise({Code::kCancelled, "the loader was closed"});
     return std::move(*result);
   }
-  // Takes turns with other threads as well.
+  // Moves the loader, in turn with other threads.
   template <typename Work>
-  auto in_turn(Work work) {
+  Status move(Work work) {
     return while_open([&](Loader& loader) {
       const std::lock_guard lock(turn_);
-      return work(loader);
+      Status moved = work(loader);
+      if (moved) note_place(loader);
+      return moved;
     });
   }
 
   pid_t process_;
   std::shared_mutex life_;  // shared by those who use the loader; whoever closes it has it alone
   std::mutex turn_;         // one thread at a time moves the loader
+  std::mutex place_mutex_;  // held for a moment only
+  State place_;             // guarded by place_mutex_
   std::optional<Loader> loader_;
   std::atomic<bool> closed_{false};
   std::shared_ptr<Warnings> warnings_;
   unsigned held_batches_;
   HeldCount held_;
+  std::atomic<std::uint64_t> delivered_{0};
   std::atomic<std::uint64_t> copied_{0};
   std::uint64_t batches_ = 0;
 };

@@ -35,8 +35,8 @@ py::dict epoch_dict(const EpochStats& stats) {
 }
 
 py::dict quarantined_dict(const Quarantined& bad) {
-  return py::dict("epoch"_a = bad.epoch, "position"_a = bad.position, "id"_a = bad.id, "key"_a = bad.key,
-                  "reason"_a = bad.reason);
+  return py::dict("epoch"_a = bad.epoch, "position"_a = bad.position, "id"_a = bad.id, "key"_a = path_text(bad.key),
+                  "reason"_a = path_text(bad.reason));
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ py::dict quarantined_dict(const Quarantined& bad) {
 py::object LoaderObject::next_capsules() {
   const std::shared_ptr<Lease> lease = next();
   if (!lease) return py::none();
-  const unsigned notes =
-      (has_warnings() ? kWarned : 0u) | (copied_ > 0 ? kCopied : 0u) | (lease->step() + 1 == batches_ ? kLastStep : 0u);
+  const unsigned notes = (has_warnings() ? kWarned : 0u) | (lease->copied() ? kCopied : 0u) |
+                         (lease->step() + 1 == batches_ ? kLastStep : 0u);
   return py::make_tuple(Array{lease, lease->data()}.dlpack(), Array{lease, lease->labels()}.dlpack(), notes);
 }
 
@@ -63,29 +63,43 @@ py::dict LoaderObject::stats() {
 }
 
 py::dict LoaderObject::describe() {
-  check_usable();
-  const Source& source = loader_->source();
-  const TensorSpec& spec = loader_->sample_spec();
-  return py::dict("uri"_a = source.uri(), "samples"_a = source.size(), "bytes"_a = source.total_bytes(),
-                  "fingerprint"_a = hex16(source.fingerprint()), "classes"_a = source.classes(),
-                  "dtype"_a = dtype_name(spec.dtype), "shape"_a = py::tuple(py::cast(spec.shape)));
+  struct About {
+    std::string uri;
+    std::uint64_t samples, bytes, fingerprint;
+    std::vector<std::string> classes;
+    TensorSpec spec;
+  };
+  const About about = while_open([](Loader& loader) {
+    const Source& source = loader.source();
+    return About{source.uri(),         source.size(),    source.total_bytes(),
+                 source.fingerprint(), source.classes(), loader.sample_spec()};
+  });
+  py::list classes;
+  for (const std::string& name : about.classes) classes.append(path_text(name));
+  return py::dict("uri"_a = path_text(about.uri), "samples"_a = about.samples, "bytes"_a = about.bytes,
+                  "fingerprint"_a = hex16(about.fingerprint), "classes"_a = classes,
+                  "dtype"_a = dtype_name(about.spec.dtype), "shape"_a = py::tuple(py::cast(about.spec.shape)));
 }
 
 py::dict LoaderObject::locate(SampleId id) {
-  check_usable();
-  const Source& source = loader_->source();
-  if (id >= source.size()) {
-    raise({Code::kInvalid,
-           "there is no sample " + std::to_string(id) + ": the dataset has " + std::to_string(source.size())});
-  }
-  const Extent extent = source.locate(id);
-  return py::dict("id"_a = id, "key"_a = source.key(id), "label"_a = source.label(id), "file"_a = extent.display,
-                  "offset"_a = extent.offset, "length"_a = extent.length);
+  struct Place {
+    Extent extent;
+    std::string key;
+    std::int64_t label;
+  };
+  const Place place = value_or_raise(while_open([&](Loader& loader) -> Result<Place> {
+    const Source& source = loader.source();
+    if (id < source.size()) return Place{source.locate(id), std::string(source.key(id)), source.label(id)};
+    return Error{Code::kInvalid,
+                 "there is no sample " + std::to_string(id) + ": the dataset has " + std::to_string(source.size())};
+  }));
+  return py::dict("id"_a = id, "key"_a = path_text(place.key), "label"_a = place.label,
+                  "file"_a = path_text(place.extent.display), "offset"_a = place.extent.offset,
+                  "length"_a = place.extent.length);
 }
 
 py::tuple LoaderObject::batch_memory() {
-  check_usable();
-  const std::span<const std::byte> memory = loader_->batch_memory();
+  const std::span<const std::byte> memory = while_open([](Loader& loader) { return loader.batch_memory(); });
   return py::make_tuple(reinterpret_cast<std::uintptr_t>(memory.data()), memory.size());
 }
 
@@ -126,6 +140,7 @@ void bind_loader(py::module_& module) {
       .def("next_capsules", &LoaderObject::next_capsules)
       .def("close", &LoaderObject::close)
       .def_property_readonly("closed", &LoaderObject::closed)
+      .def_property_readonly("delivered", &LoaderObject::delivered)
       .def("position", &LoaderObject::position)
       .def("seek", &LoaderObject::seek, "state"_a)
       .def("seek_epoch", &LoaderObject::seek_epoch, "epoch"_a)
@@ -136,7 +151,12 @@ void bind_loader(py::module_& module) {
       .def("locate", &LoaderObject::locate, "id"_a)
       .def("batch_memory", &LoaderObject::batch_memory)
       .def_property_readonly("has_warnings", &LoaderObject::has_warnings)
-      .def("take_warnings", &LoaderObject::take_warnings)
+      .def("take_warnings",
+           [](LoaderObject& self) {
+             py::list texts;
+             for (const std::string& text : self.take_warnings()) texts.append(path_text(text));
+             return texts;
+           })
       .def_property_readonly("held", &LoaderObject::held)
       .def_property_readonly("copied", &LoaderObject::copied);
 }

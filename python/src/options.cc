@@ -27,7 +27,13 @@ class Reader {
 
   template <typename T>
   void read(const char* name, T& value) {
-    if (rest_.contains(name)) value = rest_.attr("pop")(name).cast<T>();
+    if (!rest_.contains(name)) return;
+    const py::object given = rest_.attr("pop")(name);
+    try {
+      value = given.cast<T>();
+    } catch (const py::cast_error&) {
+      raise({Code::kInvalid, fmt::format("{}: {} is not possible", name, py::repr(given).cast<std::string>())});
+    }
   }
 
   template <typename T>
