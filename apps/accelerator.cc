@@ -37,6 +37,15 @@ std::string accelerator_presets() {
   return names;
 }
 
+std::string accelerator_rates() {
+  std::string rates;
+  for (const Preset& preset : kPresets) {
+    rates += fmt::format("{}{} {:.{}f}", rates.empty() ? "" : ", ", preset.name, preset.samples_per_second,
+                         preset.samples_per_second < 100 ? 1 : 0);
+  }
+  return rates;
+}
+
 Result<Accelerator> Accelerator::parse(const std::string& text) {
   if (text.empty() || text == "none") return Accelerator(0);
   for (const Preset& preset : kPresets) {

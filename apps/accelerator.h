@@ -27,5 +27,6 @@ class Accelerator {
 };
 
 std::string accelerator_presets();  // "alexnet-v100, …"
+std::string accelerator_rates();    // "alexnet-v100 2509, …": samples per second
 
 }  // namespace foreload

@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <sstream>
 
 #include "base/machine.h"
 #include "base/text.h"
 #include "commands.h"
+#include "help_layout.h"
 #include "loader/setup.h"
 #include "loader_flags.h"
 #include "number_flag.h"
@@ -23,10 +25,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kExamples =
-    "  foreload bench data/train                       stage by stage, on all cores\n"
-    "  foreload bench data/train --chain 'resize(256), center_crop(224), normalize' --threads 1\n"
-    "  foreload bench prep --photos data/train         decode, resize and normalise, against their limits\n"
-    "`make bench` in the source tree runs the benchmarks behind the README's table.";
+    "  foreload bench data/train                    stage by stage, on all cores\n"
+    "  foreload bench data/train --chain 'resize(256), center_crop(224), normalize'\n"
+    "  foreload bench prep --photos data/train      decode, resize and normalise,\n"
+    "                                               against their limits\n"
+    "`make bench` in the source tree runs the benchmarks of the README's table.";
+
+// The flags of the whole command are not shown by CLI11 in the help of a part.
+constexpr const char* kPrepFooter =
+    "Also:\n"
+    "  --json                      Print one JSON object instead of text, with how\n"
+    "                              each figure is measured\n"
+    "  --rounds UINT=5             Interleaved rounds of which the median is taken\n\n"
+    "Examples:\n"
+    "  foreload bench prep                            synthetic pictures\n"
+    "  foreload bench prep --photos data/train        yours\n"
+    "  foreload bench prep --json | jq .figures       for programs";
 
 constexpr Bytes kMostMeasured = 256_MiB;  // of the dataset
 
@@ -81,7 +95,7 @@ Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& 
   output.line("{:<34} {:>19}   {}", "stage", "rate", "against its limit");
   line("reading, one plain loop", format_bytes(static_cast<Bytes>(rates.read_bytes)), "");
   line("prep, one thread", samples(rates.chain_one), "");
-  line(fmt::format("prep, {} thread(s), no loader", threads), samples(rates.chain_all),
+  line(fmt::format("prep, {}, no loader", counted(threads, "thread")), samples(rates.chain_all),
        fmt::format("{:.0f} % of {} x one thread", 100 * rates.chain_all / rates.chain_one / threads, threads));
   line("loader, samples in memory", samples(rates.loader),
        fmt::format("{:.1f} % of prep without a loader", 100 * rates.loader / rates.chain_all));
@@ -93,17 +107,25 @@ Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& 
               {"loader_against_prep", rates.loader / rates.chain_all}};
 }
 
+// Text of any length, in lines that fit a terminal.
+void print_wrapped(const Output& output, const std::string& text) {
+  std::istringstream lines(wrapped(text, kHelpColumns));
+  for (std::string line; std::getline(lines, line);) output.line("{}", line);
+}
+
 Result<Json> run_bench_prep(PrepRatesOptions options, const Output& output) {
-  Progress progress("measuring", "rounds", options.rounds + 1);
   options.stop = [] { return caught_signal() != 0; };
-  options.progress = [&](unsigned done) { progress.set(done + 1); };
-  FORELOAD_ASSIGN(const PrepReport report, measure_prep(options));
+  FORELOAD_ASSIGN(const PrepReport report, [&] {
+    Progress progress("measuring", "rounds", options.rounds + 1);  // wiped before the table begins
+    options.progress = [&](unsigned done) { progress.set(done + 1); };
+    return measure_prep(options);
+  }());
   Json figures = Json::array();
-  output.line("{:<36} {:>8}   {:<8}      {}", "figure", "measured", "goal", "how");
+  output.line("{:<36} {:>8} {:<6}   {}", "figure", "measured", "", "goal");
   for (const PrepFigure& figure : report.figures) {
     const std::string goal = fmt::format("{} {}", figure.at_least ? "≥" : "≤", figure.goal);
     const char* mark = figure.ok() ? "met" : "missed";
-    output.line("{:<36} {:>8.3f}   {:<6} {:<6}  {}", figure.name, figure.value, goal, mark, figure.how);
+    output.line("{:<36} {:>8.3f} {:<6}   {:<6} {}", figure.name, figure.value, figure.unit, goal, mark);
     figures.push_back({{"name", figure.name},
                        {"value", figure.value},
                        {"unit", figure.unit},
@@ -111,16 +133,20 @@ Result<Json> run_bench_prep(PrepRatesOptions options, const Output& output) {
                        {"ok", figure.ok()},
                        {"how", figure.how}});
   }
-  output.line("images per second of one core: {}", fmt::join(report.rates, ", "));
-  for (const std::string& reason : report.skipped) output.line("not measured: {}", reason);
-  output.line("{}", report.advice);
+  print_wrapped(output, fmt::format("images per second of one core: {}", fmt::join(report.rates, ", ")));
+  for (const std::string& reason : report.skipped) print_wrapped(output, "not measured: " + reason);
+  print_wrapped(output, report.advice);
+  output.line("of {}; --json says how each figure is measured",
+              options.photos.empty() ? "synthetic JPEGs" : "photographs");
   return Json{{"figures", figures}, {"skipped", report.skipped}, {"advice", report.advice}};
 }
 
 // The flags of the whole command follow `prep`, too.
 CLI::App& add_prep(CLI::App& command, PrepRatesOptions& options) {
-  CLI::App& prep = *command.add_subcommand("prep", "What JPEG prep costs on one core, against its limits");
+  CLI::App& prep =
+      *command.add_subcommand("prep", "What JPEG prep costs on one core, against its limits; --json says how");
   prep.fallthrough();
+  prep.footer(kPrepFooter);
   prep.add_option("--photos", options.photos, "Folder of JPEGs; default: synthetic ones");
   add_number(prep, "--images", options.images, "Pictures of a round", {1, 100'000});
   prep.add_option("--python", options.python, "Interpreter with Pillow and torchvision, to compare with")

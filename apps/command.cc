@@ -1,10 +1,11 @@
 #include "command.h"
 
+#include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <exception>
 #include <new>
 
+#include "nearest.h"
 #include "signals.h"
 
 namespace foreload {
@@ -81,16 +82,62 @@ const Command* chosen(const std::vector<Command>& commands) {
   return nullptr;
 }
 
-int report_usage(CLI::App& app, const CLI::ParseError& problem, int argc, const char* const* argv) {
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(each->get_name());
+  return names;
+}
+
+// Of a command and of those that were chosen below it.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (const CLI::App* below : app.get_subcommands()) {
+    const std::vector<std::string> more = option_names(*below);
+    names.insert(names.end(), more.begin(), more.end());
+  }
+  return names;
+}
+
+// "; for --epoch, did you mean --epochs?": of the first option that there is not, if one is like it.
+std::string meant_option(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const std::vector<std::string> known = option_names(app);
+  for (const std::string& argument : arguments) {
+    const std::string name = argument.substr(0, argument.find('='));
+    if (name.size() < 3 || name.compare(0, 2, "--") != 0) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = nearest(name, known);
+    return meant.empty() ? "" : fmt::format("; for {}, did you mean {}?", name, meant);
+  }
+  return {};
+}
+
+std::string usage_problem(const CLI::App& app, const CLI::ParseError& problem,
+                          const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0].compare(0, 1, "-") == 0) {
+    return fmt::format("{}{} (see foreload --help)", problem.what(), meant_option(app, arguments));
+  }
+  const std::vector<std::string> commands = command_names(app);
+  if (std::find(commands.begin(), commands.end(), arguments[0]) == commands.end()) {
+    const std::string meant = nearest(arguments[0], commands);
+    return fmt::format("there is no command \"{}\"{} (see foreload --help)", arguments[0],
+                       meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+  }
+  return fmt::format("{}{} (see foreload {} --help)", problem.what(),
+                     meant_option(*app.get_subcommand(arguments[0]), arguments), arguments[0]);
+}
+
+int report_usage(CLI::App& app, const CLI::ParseError& problem, const std::vector<std::string>& arguments) {
   if (problem.get_exit_code() == 0) {  // --help and --version
     app.exit(problem);
     return code_of_output("");
   }
-  bool json = false;
-  for (int i = 1; i < argc; ++i) json = json || std::strcmp(argv[i], "--json") == 0;
-  const std::string command = argc > 1 && argv[1][0] != '-' ? argv[1] : "";
-  const std::string help = command.empty() ? "foreload --help" : fmt::format("foreload {} --help", command);
-  print_error(command, {Code::kInvalid, fmt::format("{} (see {})", problem.what(), help)}, json);
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  const std::string command = arguments.empty() || arguments[0].compare(0, 1, "-") == 0 ? "" : arguments[0];
+  print_error(command, {Code::kInvalid, usage_problem(app, problem, arguments)}, json);
   return kUsage;
 }
 
@@ -110,7 +157,7 @@ int run_command_line(CLI::App& app, const std::vector<Command>& commands, int ar
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return report_usage(app, problem, argc, argv);
+    return report_usage(app, problem, {argv + std::min(argc, 1), argv + argc});
   }
   return run_one(*chosen(commands));
 }

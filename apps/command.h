@@ -33,6 +33,8 @@ class Output {
   void line(fmt::format_string<Args...> format, Args&&... args) const {
     if (!json_) print_out(on_one_line(fmt::format(format, std::forward<Args>(args)...)));
   }
+  // What to do next: for people, too, but not on standard output when that is JSON.
+  void hint(const std::string& text) const { json_ ? print_err(on_one_line(text)) : print_out(on_one_line(text)); }
   // A warning, on standard error.
   void warn(const std::string& text) const { print_err(on_one_line("foreload: warning: " + text)); }
 

@@ -22,10 +22,11 @@ namespace foreload {
 namespace {
 
 constexpr const char* kExamples =
-    "  foreload convert imagenet/train train-records            then: foreload run train-records\n"
-    "  foreload convert 'shards/train-{000..099}.tar' out --shuffle 7 --shard-size 1GB\n"
-    "  foreload convert photos small --max-side 512 --quality 85   smaller images, with loss\n"
-    "The same command again continues where an interrupted one stopped. SRC is only read.";
+    "  foreload convert imagenet/train records      then: foreload run records\n"
+    "  foreload convert 'train-{000..099}.tar' out --shuffle 7 --shard-size 1GB\n"
+    "  foreload convert photos small --max-side 512 --quality 85     with loss\n"
+    "The same command again continues where an interrupted one stopped.\n"
+    "SRC is only read.";
 
 struct ConvertFlags {
   ConvertOptions options;
@@ -71,8 +72,8 @@ void print(const Output& output, const ConvertOptions& options, const ConvertRep
   const double ratio = report.source_bytes > 0
                            ? 100.0 * static_cast<double>(report.bytes) / static_cast<double>(report.source_bytes)
                            : 100.0;
-  output.line("{}: {} samples in {} shard(s), {} ({:.1f} % of the source)", options.destination,
-              format_count(report.samples), format_count(report.shards), format_bytes(report.bytes), ratio);
+  output.line("{}: {} in {}, {} ({:.1f} % of the source)", options.destination, counted(report.samples, "sample"),
+              counted(report.shards, "shard"), format_bytes(report.bytes), ratio);
   output.line("{} made crop-addressable, {} copied as they are{}", format_count(report.rewritten),
               format_count(report.copied + report.damaged + report.bad.size()),
               report.damaged > 0 ? fmt::format(" ({} of them damaged)", format_count(report.damaged)) : "");
@@ -84,8 +85,8 @@ void print(const Output& output, const ConvertOptions& options, const ConvertRep
   if (report.made == 0) {
     output.line("everything was there already");
   } else {
-    output.line("{} in {:.1f} s, {:.0f} images/s with {} thread(s)", format_count(report.made), elapsed,
-                static_cast<double>(report.made) / elapsed, report.threads);
+    output.line("{} in {:.1f} s, {:.0f} images/s with {}", format_count(report.made), elapsed,
+                static_cast<double>(report.made) / elapsed, counted(report.threads, "thread"));
   }
 }
 

@@ -145,8 +145,8 @@ void explain(const LoaderStats& plain, const LoaderStats& cached, const Source& 
 void print_setting(const Setting& setting, const Source& source, double prep, Bytes storage) {
   print("\nOne training job on slow storage, loaded in two ways\n\n");
   print("  {:<12} {} JPEG files, {}\n", "dataset", format_count(source.size()), format_bytes(source.total_bytes()));
-  print("  {:<12} RandomResizedCrop(224) and flip: at most {:.0f} samples/s on {} core(s)\n", "prep", prep,
-        usable_cores());
+  print("  {:<12} RandomResizedCrop(224) and flip: at most {:.0f} samples/s on {}\n", "prep", prep,
+        counted(usable_cores(), "core"));
   print("  {:<12} consumes {:.0f} samples/s (emulated)\n", "accelerator", setting.samples_per_second);
   print("  {:<12} delivers {}/s, which are {:.0f} samples/s (emulated)\n", "storage", format_bytes(storage),
         kStorageShare * setting.samples_per_second);

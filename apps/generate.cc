@@ -1,6 +1,9 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -15,9 +18,30 @@ namespace foreload {
 namespace {
 
 constexpr const char* kExamples =
-    "  foreload generate data --images 2000             2,000 files in 10 class folders\n"
-    "  foreload generate data --images 50000 --tar 1000 the same kind of samples in 50 tar shards\n"
+    "  foreload generate data --images 2000              files in 10 class folders\n"
+    "  foreload generate data --images 50000 --tar 1000  the same in 50 tar shards\n"
     "The same command again continues where an interrupted one stopped.";
+
+// In single quotes where a shell would not take the text as it is.
+std::string shell_word(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./+,:@%=").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), is_plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+// What to type next, for this program as it was called.
+std::string next_command(const GenerateOptions& options) {
+  constexpr std::uint64_t kUsualBatch = 64;
+  const std::string dataset = options.shard_images > 0 ? options.folder + "/*.tar" : options.folder;
+  std::string command = fmt::format("{} run {} --epochs 2", shell_word(program_invocation_name), shell_word(dataset));
+  if (options.images < kUsualBatch) command += fmt::format(" --batch {}", options.images);
+  return command;
+}
 
 Json to_json(const GenerateOptions& options, const GenerateReport& report, double elapsed) {
   return {{"folder", options.folder},   {"images", report.images}, {"made", report.made},
@@ -35,14 +59,16 @@ Result<Json> run_generate(GenerateOptions options, const Output& output) {
   }();
   if (!report) return std::move(report).error();
   const double elapsed = seconds(now() - start);
-  output.line("{}: {} images in {} classes, {}, mean {}", options.folder, format_count(report->images),
-              format_count(options.classes), format_bytes(report->bytes), format_bytes(report->bytes / report->images));
+  output.line("{}: {} in {}, {}, mean {}", options.folder, counted(report->images, "image"),
+              counted(options.classes, "class", "classes"), format_bytes(report->bytes),
+              format_bytes(report->bytes / report->images));
   if (report->made == 0) {
     output.line("everything was there already");
   } else {
     output.line("made {} in {:.1f} s, {:.0f} images/s", format_count(report->made), elapsed,
                 static_cast<double>(report->made) / elapsed);
   }
+  output.hint("next: " + next_command(options));
   return to_json(options, *report, elapsed);
 }
 

@@ -25,9 +25,10 @@ namespace foreload {
 namespace {
 
 constexpr const char* kExamples =
-    "  foreload index imagenet/train                     build or show the index of a folder\n"
-    "  foreload index 'shards/train-{000..009}.tar'      of tar shards\n"
-    "  foreload index imagenet/train --dimensions        read every header once, and keep width and height";
+    "  foreload index imagenet/train                 build or show the index\n"
+    "  foreload index 'shards/train-{000..009}.tar'  of tar shards\n"
+    "  foreload index imagenet/train --dimensions    read every header once, and\n"
+    "                                                keep width and height";
 
 struct IndexOptions {
   SourceOptions source;
@@ -109,8 +110,8 @@ Json to_json(const Source& source, const Summary& summary, double elapsed) {
 template <typename Format>
 void print_spread(const Output& output, const char* name, const std::optional<Spread>& spread, const Format& text) {
   if (!spread) return;
-  output.line("{:<12} min {}   5 % {}   median {}   95 % {}   max {}   mean {}", name, text(spread->least),
-              text(spread->low), text(spread->median), text(spread->high), text(spread->most),
+  output.line("{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}", name, text(spread->least), text(spread->low),
+              text(spread->median), text(spread->high), text(spread->most),
               text(static_cast<std::uint64_t>(spread->mean + 0.5)));
 }
 
@@ -119,20 +120,22 @@ void print(const Output& output, const Source& source, const Summary& summary) {
   output.line("{:<12} {} in {} ({} with label)", "samples", format_count(source.size()),
               format_bytes(source.total_bytes()), format_count(summary.labelled));
   const std::vector<std::string> classes = source.classes();
-  if (!classes.empty()) {
+  if (classes.size() == 1) output.line("{:<12} 1 ({})", "classes", classes[0]);
+  if (classes.size() > 1) {
     output.line("{:<12} {} ({} … {})", "classes", format_count(classes.size()), classes.front(), classes.back());
   }
-  print_spread(output, "length", summary.length, format_bytes);
-  if (summary.empty > 0) output.line("{:<12} {} samples have no bytes", "empty", format_count(summary.empty));
+  if (summary.empty > 0) output.line("{:<12} {} without bytes", "empty", counted(summary.empty, "sample"));
   if (summary.with_dimensions == 0) {
     output.line("{:<12} not collected yet; --dimensions does", "dimensions");
   } else {
     output.line("{:<12} known for {}", "dimensions", format_count(summary.with_dimensions));
   }
+  output.line("{:<12} {}", "fingerprint", hex16(source.fingerprint()));
+  output.line("{:<12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}", "", "min", "5 %", "median", "95 %", "max", "mean");
+  print_spread(output, "length", summary.length, format_bytes);
   print_spread(output, "width", summary.width, format_count);
   print_spread(output, "height", summary.height, format_count);
   print_spread(output, "pixels", summary.pixels, format_count);
-  output.line("{:<12} {}", "fingerprint", hex16(source.fingerprint()));
 }
 
 Result<std::unique_ptr<Source>> open_with_progress(SourceOptions options, const Output& output) {
@@ -155,8 +158,7 @@ Result<std::unique_ptr<Source>> collect_dimensions(std::unique_ptr<Source> sourc
   scan.progress = [&](std::uint64_t done) { progress.set(done); };
   FORELOAD_ASSIGN(const DimensionScan found, scan_dimensions(*source, scan));
   if (found.unknown > 0) {
-    output.warn(
-        fmt::format("{} samples have no dimensions; the first: {}", format_count(found.unknown), found.example));
+    output.warn(fmt::format("without dimensions: {}; the first: {}", counted(found.unknown, "sample"), found.example));
   }
   FORELOAD_TRY(store_dimensions(*source, found.dimensions));
   SourceOptions again = options;

@@ -78,7 +78,8 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
   command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
   command.add_option("--record", o.record, "Write the event record to this file");
-  command.add_flag("--in-order", t.in_order, "Do not shuffle");
+  command.add_flag("--in-order", t.in_order,
+                   "Do not shuffle (the command shuffles by default, Python does not, as torch)");
   command.add_flag("--no-cache", t.no_cache, "Keep nothing in memory between epochs");
   command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
 }

@@ -1,7 +1,9 @@
 #include "commands.h"
+#include "help_layout.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Loads training data without stalls.", "foreload");
+  app.formatter(std::make_shared<foreload::HelpLayout>());  // before the commands: they inherit it
   app.set_version_flag("--version", "foreload " FORELOAD_VERSION);
   app.footer("Every command explains itself: foreload COMMAND --help");
   const std::vector<foreload::Command> commands{

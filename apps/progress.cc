@@ -36,17 +36,25 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-std::string progress_line(const ProgressState& state) {
-  std::string line = fmt::format("{}  {}", state.what, format_count(state.done));
-  if (state.total > 0) line += fmt::format(" / {}", format_count(state.total));
-  line += " " + state.unit;
-  if (state.total > 0) line += fmt::format("  {} %", state.done * 100 / state.total);
-  if (state.rate > 0) line += fmt::format("  {}/s", format_count(static_cast<std::uint64_t>(state.rate + 0.5)));
-  if (state.rate > 0 && state.total >= state.done && state.total > 0) {
-    line += fmt::format("  {} left", clock_text(static_cast<double>(state.total - state.done) / state.rate));
+std::string progress_line(const ProgressState& state, std::size_t columns) {
+  const bool knows_total = state.total > 0 && state.total >= state.done;
+  std::string total, unit, percent, rate, left, note;
+  if (state.total > 0) total = " / " + format_count(state.total);
+  if (!state.unit.empty()) unit = " " + state.unit;
+  if (knows_total) percent = fmt::format("  {} %", state.done * 100 / state.total);
+  if (state.rate > 0) rate = fmt::format("  {}/s", format_count(static_cast<std::uint64_t>(state.rate + 0.5)));
+  if (state.rate > 0 && knows_total) {
+    left = fmt::format("  {} left", clock_text(static_cast<double>(state.total - state.done) / state.rate));
   }
-  if (!state.note.empty()) line += "  " + state.note;
-  return line;
+  if (!state.note.empty()) note = "  " + state.note;
+  std::string line;
+  for (std::string* least : {&unit, &total, &percent, &rate, &note, &left}) {
+    line =
+        fmt::format("{}  {}{}{}{}{}{}{}", state.what, format_count(state.done), total, unit, percent, rate, left, note);
+    if (line.size() <= columns) return line;
+    least->clear();
+  }
+  return fmt::format("{}  {}", state.what, format_count(state.done)).substr(0, columns);
 }
 
 Progress::Progress(std::string what, std::string unit, std::uint64_t total)
@@ -78,8 +86,7 @@ void Progress::set(std::uint64_t done, const std::string& note) {
 void Progress::print(std::uint64_t done, const std::string& note) {
   const double elapsed = seconds(printed_ - started_);
   const double rate = done > first_ && elapsed > 0 ? static_cast<double>(done - first_) / elapsed : 0;
-  const std::string line = progress_line({what_, unit_, done, total_, rate, note});
-  print_err(fmt::format("\r\x1b[K{}", std::string_view(line).substr(0, terminal_width() - 1)));
+  print_err("\r\x1b[K" + progress_line({what_, unit_, done, total_, rate, note}, terminal_width() - 1));
   shown_ = true;
 }
 

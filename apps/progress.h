@@ -45,6 +45,7 @@ struct ProgressState {
   double rate = 0;          // per second
   std::string note;
 };
-std::string progress_line(const ProgressState& state);
+// What matters least is left out, one thing after the other, until the line has at most `columns` characters.
+std::string progress_line(const ProgressState& state, std::size_t columns);
 
 }  // namespace foreload

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/write_file.h"
 #include "commands.h"
+#include "help_layout.h"
 #include "loader_flags.h"
 #include "number_flag.h"
 #include "progress.h"
@@ -26,10 +27,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kExamples =
-    "  foreload run data/train --epochs 3                       load three epochs as fast as possible\n"
-    "  foreload run data/train --accelerator resnet50-a100      would this machine feed an A100?\n"
-    "  foreload run 'shards/train-{000..099}.tar' --memory 8GiB --storage 200MB/s,5ms\n"
-    "  foreload run data/train --state job.json --resume job.json     continue where it was stopped";
+    "  foreload run data/train --epochs 3                     as fast as possible\n"
+    "  foreload run data/train --accelerator resnet50-a100    would an A100 wait?\n"
+    "  foreload run 'train-{000..099}.tar' --memory 8GiB --storage 200MB/s,5ms\n"
+    "  foreload run data/train --state job.json --resume job.json\n"
+    "The last one starts a job, and continues it where it was stopped.";
 
 constexpr Bytes kLongestState = 64_KiB;
 
@@ -241,29 +243,29 @@ Json Run::report(const LoaderOptions& options) const {
 void Run::print_header() const {
   const LoaderStats stats = loader_.stats();
   const Source& source = loader_.source();
-  output_.line("{}: {} samples, {}; cache holds {} of a budget of {}; {} prep thread(s), reads by {}", source.uri(),
-               format_count(source.size()), format_bytes(source.total_bytes()), format_bytes(stats.cache_capacity),
-               format_bytes(stats.memory_budget), stats.threads, stats.io);
-  output_.line("{:>5} {:>9} {:>10} {:>9} {:>11} {:>11} {:>11} {:>11} {:>11}", "epoch", "seconds", "samples/s", "busy",
-               "fetch stall", "prep stall", "from memory", "from source", "order");
+  output_.line("{}: {}, {}", source.uri(), counted(source.size(), "sample"), format_bytes(source.total_bytes()));
+  output_.line("cache holds {} of a budget of {}; {}, reads by {}", format_bytes(stats.cache_capacity),
+               format_bytes(stats.memory_budget), counted(stats.threads, "prep thread"), stats.io);
+  output_.line("{:>5} {:>8} {:>9} {:>7} {:>11} {:>10} {:>11} {:>11}{}", "epoch", "seconds", "samples/s", "busy",
+               "fetch stall", "prep stall", "from memory", "from source", options_.hash ? "   order" : "");
 }
 
 void Run::print_epoch(const EpochReport& report) const {
   const EpochStats& epoch = report.stats;
   const std::string busy =
       accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(report.busy, epoch.wall)) : "-";
-  output_.line("{:>5} {:>9.2f} {:>10.0f} {:>9} {:>9.1f} % {:>9.1f} % {:>11} {:>11} {:>11}", epoch.epoch,
-               seconds(epoch.wall), static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
+  output_.line("{:>5} {:>8.2f} {:>9.0f} {:>7} {:>9.1f} % {:>8.1f} % {:>11} {:>11}{}", epoch.epoch, seconds(epoch.wall),
+               static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
                100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
                format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
-               options_.hash ? hex16(report.hash.order).substr(0, 11) : "-");
+               options_.hash ? "   " + hex16(report.hash.order) : "");
 }
 
 void Run::print_end() const {
   const LoaderStats stats = loader_.stats();
   if (epochs_.empty()) output_.line("nothing is left to do: the state stands behind epoch {}", options_.epochs - 1);
   if (stats.quarantine.empty()) return;
-  output_.line("{} sample(s) were replaced; the first: {} ({}). --json lists all", stats.quarantine.size(),
+  output_.line("replaced: {}; the first: {} ({}). --json lists all", counted(stats.quarantine.size(), "sample"),
                stats.quarantine[0].key, stats.quarantine[0].reason);
 }
 
@@ -295,13 +297,13 @@ Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const 
 Command run_command(CLI::App& app) {
   CLI::App* command = add_command(
       app, "run", "Loads epochs into an emulated accelerator; reports throughput, utilisation and stalls by cause",
-      kExamples);
+      kExamples + std::string("\n\n") + wrapped("Accelerators (samples/s): " + accelerator_rates(), kHelpColumns));
   auto options = std::make_shared<RunOptions>();
   auto flags = std::make_shared<LoaderFlags>(*command);
   add_number(*command, "--epochs", options->epochs, "How many; counted from 0 also after --resume", {.least = 1});
   command
       ->add_option("--accelerator", options->accelerator,
-                   "Emulated compute: samples/s, \"none\", or " + accelerator_presets())
+                   "Emulated compute: samples/s, \"none\", or one of the presets below")
       ->capture_default_str();
   command->add_option("--state", options->state, "File that is kept up to date with the position, for --resume");
   command->add_option("--resume", options->resume, "Continue from this saved state");

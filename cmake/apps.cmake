@@ -10,9 +10,11 @@ add_executable(foreload_cli
   apps/command.cc
   apps/convert.cc
   apps/generate.cc
+  apps/help_layout.cc
   apps/index.cc
   apps/loader_flags.cc
   apps/main.cc
+  apps/nearest.cc
   apps/number_flag.cc
   apps/progress.cc
   apps/run.cc

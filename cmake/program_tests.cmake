@@ -10,7 +10,8 @@ set_tests_properties(cli PROPERTIES LABELS cli TIMEOUT 300)
 add_test(NAME install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/run ${CMAKE_CURRENT_BINARY_DIR})
 set_tests_properties(install PROPERTIES LABELS install TIMEOUT 300)
 add_test(NAME check_finds_violations COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/tests/check/check_test.py)
-set_tests_properties(check_finds_violations PROPERTIES LABELS check)
+add_test(NAME readme_table COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/tests/check/readme_table_test.py)
+set_tests_properties(check_finds_violations readme_table PROPERTIES LABELS check)
 
 # tests/NAME_test.py judge the command from outside; with FORELOAD_SOAK=1 in full length. One that measures rates runs alone.
 foreach(name hashes kill signals bad_input paths memory storage convert)

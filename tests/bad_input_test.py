@@ -279,8 +279,13 @@ class StateTest(RefusalTest):
         error = self.refused("run", other, "--batch", 8, *tail, *resume, words=[fingerprint, self.saved["fingerprint"]])
         self.assertEqual(error["code"], "Mismatch")
         self.refused("run", self.good, "--batch", 8, *tail, *resume, "--seed", 77, words=["seed", "77", "0"])
-        for extra in (["--batch", 4], ["--batch", 8, "--in-order"], ["--batch", 8, "--last", "drop"]):
-            self.refused("run", self.good, *extra, *tail, *resume, words=["plan", self.saved["plan"]])
+        for extra, saved, here in ((["--batch", 4], "global batch 8", "global batch 4"),
+                                   (["--batch", 8, "--in-order"], "shuffled", "in order"),
+                                   (["--batch", 8, "--last", "drop"], "last batch auto", "last batch drop"),
+                                   (["--batch", 4, "--in-order"], "global batch 8, shuffled", "global batch 4, in order")):
+            self.refused("run", self.good, *extra, *tail, *resume, words=[f"its plan is {saved}, here it is {here};"])
+        foreign = self.write({**self.saved, "plan": "0" * 16})
+        self.refused(*self.base, *foreign, words=["its plan is unknown, here it is global batch 8, shuffled, last batch auto;"])
 
     def test_no_file(self):
         for path in (self.top / "none", self.top, "/dev/zero"):

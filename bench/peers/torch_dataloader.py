@@ -5,7 +5,9 @@
 
 Work: a folder of JPEGs, RandomResizedCrop(224), flip, normalise, f32 NCHW, batches of 64. torch gets its best number of worker
 processes. Every round runs all of them, one after the other; figures are medians over the rounds. Rates are those of whole epochs
-after the first, which both need to warm up. Without --photos, `foreload generate` makes the pictures.
+after the first, which both need to warm up. The time to the first batch counts from opening the loader: torch lists the folder each
+time; foreload keeps an index of it, so there is one figure with that index and one without, measured in programs of their own.
+Without --photos, `foreload generate` makes the pictures.
 PYTHONPATH has to lead to the package. Exit code 1: a goal was missed.
 """
 import argparse
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 
 BATCH = 64
 EPOCHS = 3
@@ -35,25 +38,42 @@ def torch_loader(folder, workers):
     import torchvision
     from torchvision import transforms as t
     chain = t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(), t.Normalize(MEAN, STD)])
+    warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores: that is what is tried out
     return torch.utils.data.DataLoader(torchvision.datasets.ImageFolder(folder, chain), batch_size=BATCH, shuffle=True,
                                        num_workers=workers, persistent_workers=workers > 0, drop_last=True)
 
 
-def foreload_loader(folder, rewrite):
+def foreload_loader(folder, rewrite, index_folder=None):
     import foreload
     chain = [foreload.RandomResizedCrop(224), foreload.RandomHorizontalFlip(), foreload.ToTensor(), foreload.Normalize(MEAN, STD)]
-    return foreload.DataLoader(folder, batch_size=BATCH, shuffle=True, transform=chain, drop_last=True, memory="2GiB", rewrite=rewrite)
+    return foreload.DataLoader(folder, batch_size=BATCH, shuffle=True, transform=chain, drop_last=True, memory="2GiB", rewrite=rewrite,
+                               index_folder=index_folder)
 
 
 def cpu_seconds():
     return sum(use.ru_utime + use.ru_stime for use in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
-def measure(kind, folder, epochs):
-    """Prints what one loader did."""
-    import torch  # importing it is nobody's work
+def import_all():
+    """Which is nobody's work."""
+    import torch
     import torchvision  # noqa: F401
     torch.set_num_threads(1)
+
+
+def first_batch(folder, index_folder):
+    """Prints how long foreload takes to its first batch."""
+    import_all()
+    import foreload  # noqa: F401
+    begun = time.perf_counter()
+    with foreload_loader(folder, "off", index_folder) as loader:
+        next(iter(loader))
+        print(json.dumps({"seconds": time.perf_counter() - begun}))
+
+
+def measure(kind, folder, epochs):
+    """Prints what one loader did."""
+    import_all()
     begun, cpu = time.perf_counter(), cpu_seconds()
     loader = torch_loader(folder, int(kind[5:])) if kind.startswith("torch") else \
         foreload_loader(folder, "auto" if kind == "foreload-auto" else "off")
@@ -77,9 +97,10 @@ def hand_over():
     import torch
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "a").mkdir()
-        for number in range(4 * BATCH):
-            (pathlib.Path(folder) / "a" / f"{number}.bin").write_bytes(bytes(1024))
+        for name in "ab":
+            (pathlib.Path(folder) / name).mkdir()
+            for number in range(2 * BATCH):
+                (pathlib.Path(folder) / name / f"{number}.bin").write_bytes(bytes(1024))
         times = []
         with foreload.DataLoader(folder, batch_size=BATCH, shuffle=True, memory="64MiB", transform="array(u8, 1024, headerless=1)") as loader:
             for _ in range(100):
@@ -171,6 +192,13 @@ def converted(command, folder, scratch):
     return scratch / "converted"
 
 
+def first_batches(folder):
+    """Of two programs that share an index folder: the first has to build the index."""
+    with tempfile.TemporaryDirectory(prefix="foreload-bench-") as index:
+        cold, warm = (child("first_batch", folder, index)["seconds"] for _ in range(2))
+    return {"first_cold": cold, "first": warm}
+
+
 def best_workers(folder, cores):
     rates = {workers: child("measure", f"torch{workers}", folder, 2)["rate"] for workers in range(1, cores + 2)}
     return max(rates, key=rates.get)
@@ -193,6 +221,9 @@ def compare(arguments, scratch):
         runs["auto"].append(child("measure", "foreload-auto", folder, EPOCHS))
         if shards:
             runs["converted"].append(child("measure", "foreload-converted", shards, EPOCHS))
+        for kind, place in (("raw", folder), ("converted", shards)):
+            if kind in runs:
+                runs[kind][-1].update(first_batches(place))
     for kind, loader, place in (("torch", f"torch{workers}", folder), ("raw", "foreload-raw", folder), ("converted", "foreload-converted", shards)):
         if kind in runs:
             runs[kind][0]["peak"] = peak_memory("measure", loader, place, EPOCHS)
@@ -222,9 +253,12 @@ def rows(runs, photographs, how):
              row(f"raw_with_rewrite_against_torch_{data}", ratio("auto", "torch"), "ratio", how),
              row("python_loop_against_cpp_loop", ratio("raw", "command"), "ratio", how, 0.97)]
     for kind in (kind for kind in ("torch", "raw", "converted") if kind in runs):
-        for what, unit, name in (("rate", "images/s", "rate"), ("first", "s", "first_batch"), ("again", "s", "first_batch_of_second_epoch"),
-                                 ("cpu", "s", "cpu_per_image"), ("peak", "bytes", "peak_memory_of_process_tree")):
-            found.append(row(f"{kind}_{name}", median(kind, what), unit, how))
+        listed = {"first": f"{how}, the index exists already", "first_cold": f"{how}, the index has to be built"} if kind != "torch" else {}
+        for what, unit, name in (("rate", "images/s", "rate"), ("first", "s", "first_batch"), ("first_cold", "s", "first_batch_without_index"),
+                                 ("again", "s", "first_batch_of_second_epoch"), ("cpu", "s", "cpu_per_image"),
+                                 ("peak", "bytes", "peak_memory_of_process_tree")):
+            if what in runs[kind][0]:
+                found.append(row(f"{kind}_{name}", median(kind, what), unit, listed.get(what, how)))
     return found
 
 
@@ -238,7 +272,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.mode:
         name, *rest = arguments.mode
-        return hand_over() if name == "hand_over" else measure(rest[0], rest[1], int(rest[2]))
+        if name == "measure":
+            return measure(rest[0], rest[1], int(rest[2]))
+        return first_batch(*rest) if name == "first_batch" else hand_over()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     with tempfile.TemporaryDirectory(prefix="foreload-bench-") as scratch:
         found = compare(arguments, pathlib.Path(scratch))

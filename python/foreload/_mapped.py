@@ -15,6 +15,7 @@ from .errors import ConfigError, LoaderClosed, SampleError, StateMismatch
 
 MOST_REPLACEMENTS = 1000
 MOST_TRIES = 100
+EPOCHS = 1 << 32
 FIELDS = {"fingerprint": "open the dataset it was saved with", "seed": "open the loader with the saved seed",
           "plan": "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, set "
                   "global_batch"}
@@ -23,15 +24,17 @@ FIELDS = {"fingerprint": "open the dataset it was saved with", "seed": "open the
 class MappedBatch:
     """What the loader makes a batch of: the samples as the dataset made them."""
 
+    empty = False  # its only sample is an example, so that a batch of none has the dtypes and shapes of the others
+
     def __init__(self, samples: List[Any], ids: List[int], positions: List[int], epoch: int, step: int) -> None:
         self.samples, self.ids, self.positions, self.epoch, self.step = samples, ids, positions, epoch, step
 
     def __len__(self) -> int:
-        return len(self.samples)
+        return len(self.ids)
 
 
 class MappedLoader:
-    held = copied = delivered = 0
+    held = copied = 0
     has_warnings = False
 
     def __init__(self, dataset: Any, options: Dict[str, Any]) -> None:
@@ -60,8 +63,7 @@ class MappedLoader:
     # --- batches
 
     def next(self) -> Optional[MappedBatch]:
-        if self.closed:
-            raise LoaderClosed("the loader was closed")
+        self._check_open()
         if self._epochs_ahead and self._epoch >= self._epochs_ahead:
             return None
         account = self._account()
@@ -73,13 +75,14 @@ class MappedLoader:
         pairs = [self._sample(position) for position in range(first, first + count)]
         batch = MappedBatch([sample for sample, _ in pairs], [id for _, id in pairs], list(range(first, first + count)),
                             self._epoch, self._step)
+        if count == 0:
+            batch.samples, batch.empty = [self._sample(0)[0]], True
         account["samples"] += count
         account["batches"] += 1
         account["padded"] += [id for id, position in zip(batch.ids, batch.positions) if position >= self._samples]
         account["busy"] += time.monotonic() - begun
         account["end"] = time.monotonic()
         self._step += 1
-        self.delivered += 1
         return batch
 
     def _account(self) -> Dict[str, Any]:
@@ -120,6 +123,8 @@ class MappedLoader:
         data = self._cache.get(id)
         if data is None:
             data = self._dataset.read_bytes(id)
+            if not isinstance(data, (bytes, bytearray, memoryview)):
+                raise SampleError(f"sample {id}: read_bytes of {describe(self._dataset)} returned {type(data).__name__}, no bytes")
             self._account()["source"] += len(data)
             if self._cached + len(data) <= self._budget:
                 self._cache[id] = data
@@ -130,10 +135,15 @@ class MappedLoader:
 
     # --- position
 
+    @property
+    def place(self) -> Tuple[int, int]:
+        return self._epoch, min(self._step * self._batch, self._plan.positions_per_epoch)
+
     def position(self) -> str:
-        place = min(self._step * self._batch, self._plan.positions_per_epoch)
-        return json.dumps({"version": 1, "fingerprint": self._fingerprint, "seed": f"{self._seed:016x}",
-                           "epoch": self._epoch, "position": place, "plan": self._plan.hash})
+        self._check_open()
+        epoch, position = self.place
+        return json.dumps({"version": 1, "fingerprint": self._fingerprint, "seed": f"{self._seed:016x}", "epoch": epoch,
+                           "position": position, "plan": self._plan.hash})
 
     def seek(self, text: str) -> None:
         saved, here = json.loads(_foreload.normal_state(text)), json.loads(self.position())
@@ -141,6 +151,9 @@ class MappedLoader:
             if saved[name] != here[name]:
                 raise StateMismatch(f"the saved state does not belong to this loader: its {name} is {saved[name]}, here it is "
                                     f"{here[name]}; {advice}")
+        if saved["epoch"] >= EPOCHS:
+            raise StateMismatch(f"the saved state does not belong to this loader: its epoch is {saved['epoch']}, here it is below "
+                                f"{EPOCHS}; the state is damaged")
         place, behind = saved["position"], place_behind(saved["position"], self._batch)
         if place >= self._samples + self._batch or behind and place < self._samples:
             raise StateMismatch(f"the saved state does not belong to this loader: its position is {place}, here it is a "
@@ -150,6 +163,7 @@ class MappedLoader:
         self._running = None
 
     def seek_epoch(self, epoch: int) -> None:
+        self._check_open()
         self._epoch, self._step, self._running = epoch, 0, None
 
     def share(self, step: int) -> Tuple[int, int]:
@@ -158,6 +172,7 @@ class MappedLoader:
     # --- reports
 
     def stats(self) -> Dict[str, Any]:
+        self._check_open()
         return {"epochs": [self._epoch_stats(account) for account in self._stats], "quarantine": list(self._quarantine),
                 "memory_budget_bytes": self._budget, "cache": {"capacity_bytes": self._budget if self._cacheable else 0,
                                                                "used_bytes": self._cached, "rewritten": 0},
@@ -186,6 +201,10 @@ class MappedLoader:
     def batch_memory(self) -> Tuple[int, int]:
         return 0, 0
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise LoaderClosed("the loader was closed")
+
     def close(self) -> None:
         self.closed = True
         self._cache.clear()
@@ -205,7 +224,10 @@ def length_of(dataset: Any) -> int:
     if not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
         raise ConfigError(f"dataset should be a path, a list of paths, or a map-style dataset with __getitem__ and __len__, got "
                           f"{describe(dataset)}; an iterable one has no order that could be shuffled, split or resumed")
-    count = len(dataset)
+    try:
+        count = len(dataset)
+    except (TypeError, ValueError, OverflowError) as error:  # an array without a dimension, or a number that is no length
+        raise ConfigError(f"dataset {describe(dataset)} has no length: {error}") from error
     if count == 0:
         raise ConfigError(f"dataset {describe(dataset)} is empty")
     return count
@@ -215,18 +237,20 @@ def fingerprint_of(dataset: Any, samples: int) -> str:
     """Of what can be known: the dataset's own word, or its class and length."""
     own = getattr(dataset, "fingerprint", None)
     text = str(own() if callable(own) else own) if own is not None else describe(dataset)
-    return f"{_foreload.xxh3(f'{text} {samples}'.encode()):016x}"
+    return f"{_foreload.xxh3(f'{text} {samples}'.encode('utf-8', 'surrogatepass')):016x}"
 
 
 def collate(output: str, batch: MappedBatch, collate_fn: Optional[Callable[[List[Any]], Any]]) -> Any:
     if collate_fn is not None:
-        return collate_fn(batch.samples)
+        return collate_fn([] if batch.empty else batch.samples)
     check_shapes(batch)
-    if output == "torch":
-        from torch.utils.data import default_collate
-
-        return default_collate(batch.samples)
-    return _stacked(batch.samples)
+    try:
+        item = _stacked(batch.samples) if output == "numpy" else _tensors.collated(batch.samples)
+    except (TypeError, ValueError, RuntimeError) as error:
+        first = f"sample {batch.ids[0]} and the others of its batch (position {batch.positions[0]} of epoch {batch.epoch})" \
+            if batch.ids else "samples"
+        raise SampleError(f"{first} can not be put together: {error}; change the dataset, or pass a collate_fn") from error
+    return _tensors.emptied(item) if batch.empty else item
 
 
 def check_shapes(batch: MappedBatch) -> None:
@@ -245,11 +269,9 @@ def check_shapes(batch: MappedBatch) -> None:
 
 
 def _stacked(samples: List[Any]) -> Any:
-    import numpy
-
     first = samples[0]
     if isinstance(first, (tuple, list)):
         return tuple(_stacked([sample[i] for sample in samples]) for i in range(len(first)))
     if isinstance(first, dict):
         return {name: _stacked([sample[name] for sample in samples]) for name in first}
-    return numpy.stack([numpy.asarray(sample) for sample in samples])
+    return _tensors.stack("numpy", samples)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Dict, Optional
+import weakref
+from typing import Any, Optional
 
 from . import _arguments, _foreload
 from .errors import OutOfMemory
@@ -19,11 +20,14 @@ LEAST = 32 << 20
 _lock = threading.RLock()  # a loader that the collector ends gives back in the middle of anything
 _total: Optional[int] = None
 _was_set = False  # by a person
-_taken: Dict[object, int] = {}
+_taken: "weakref.WeakKeyDictionary[Part, int]" = weakref.WeakKeyDictionary()  # a loader that never came to be has none
 
 
 def set_memory_budget(memory: Any) -> None:
-    """What all loaders of this process may use together; for loaders that are opened from now on."""
+    """What all loaders of this process may use together: bytes, or text such as "32GiB"; None: half of what is free.
+
+    Counts for loaders that are opened from now on. One that would exceed it is refused with OutOfMemory.
+    """
     global _total, _was_set
     total = _arguments.memory("memory", memory)
     with _lock:
@@ -46,7 +50,7 @@ def take(asked: Optional[int], learners: int) -> "Part":
     with _lock:
         budget = _budget(learners)
         rest = budget - sum(_taken.values())
-        if rest < (LEAST if asked is None else asked if _was_set else 0):
+        if rest < LEAST if asked is None else _was_set and rest < asked:
             wanted = "" if asked is None else f", and this one asks for {_foreload.format_bytes(asked)}"
             raise OutOfMemory(
                 f"the loaders of this process have taken {_foreload.format_bytes(sum(_taken.values()))} of its memory "

@@ -6,15 +6,19 @@ from typing import Any, Dict, List
 
 from ._foreload import format_bytes
 
-HEADER = (f"{'epoch':>5} {'seconds':>9} {'samples/s':>10} {'busy':>9} {'fetch stall':>11} {'prep stall':>11} "
-          f"{'from memory':>11} {'from source':>11} {'order':>11}")
+HEADER = (f"{'epoch':>5} {'seconds':>8} {'samples/s':>9} {'busy':>7} {'fetch stall':>11} {'prep stall':>10} "
+          f"{'from memory':>11} {'from source':>11}")
 
 
 def line(epoch: Dict[str, Any]) -> str:
     stall, moved = epoch["stall"], epoch["bytes"]
-    return (f"{epoch['epoch']:>5} {epoch['seconds']:>9.2f} {epoch['samples'] / max(epoch['seconds'], 1e-9):>10.0f} {'-':>9} "
-            f"{100 * stall['fetch']:>9.1f} % {100 * stall['prep']:>9.1f} % {format_bytes(moved['memory']):>11} "
-            f"{format_bytes(moved['source']):>11} {'-':>11}")
+    return (f"{epoch['epoch']:>5} {epoch['seconds']:>8.2f} {epoch['samples'] / max(epoch['seconds'], 1e-9):>9.0f} {'-':>7} "
+            f"{100 * stall['fetch']:>9.1f} % {100 * stall['prep']:>8.1f} % {format_bytes(moved['memory']):>11} "
+            f"{format_bytes(moved['source']):>11}")
+
+
+def counted(count: int, one: str) -> str:
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
 def summary(stats: Dict[str, Any]) -> str:
@@ -24,7 +28,7 @@ def summary(stats: Dict[str, Any]) -> str:
     text = f"{HEADER}\n{line(epochs[-1])}"
     bad = [entry for entry in stats["quarantine"] if entry["epoch"] == epochs[-1]["epoch"]]
     if bad:
-        text += f"\n{len(bad)} sample(s) were replaced; the first: {bad[0]['key']} ({bad[0]['reason']})"
+        text += f"\nreplaced: {counted(len(bad), 'sample')}; the first: {bad[0]['key']} ({bad[0]['reason']})"
     return text
 
 
@@ -36,6 +40,6 @@ def page(title: str, stats: Dict[str, Any]) -> str:
     head = "".join(f"<th>{cell}</th>" for cell in cells)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     cache = stats["cache"]
-    note = (f"{stats['threads']} prep thread(s); budget {format_bytes(stats['memory_budget_bytes'])}, cached "
+    note = (f"{counted(stats['threads'], 'prep thread')}; budget {format_bytes(stats['memory_budget_bytes'])}, cached "
             f"{format_bytes(cache['used_bytes'])} of {format_bytes(cache['capacity_bytes'])}")
     return f"<p><b>{html.escape(title)}</b></p><table><tr>{head}</tr>{body}</table><p>{html.escape(note)}</p>"

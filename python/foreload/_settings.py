@@ -18,11 +18,13 @@ MEANINGLESS = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
+FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache")
+PATHS = ("index_folder", "record")
+WORDS = ("label_field", "io", "storage")
 DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
 NO_SIZE = ("transform has nothing that gives all images one size: put RandomResizedCrop(size), Resize((height, width)), or "
            "Resize(size) and CenterCrop(size) first, or leave transform out for the default (RandomResizedCrop(224), "
            "RandomHorizontalFlip, Normalize)")
-SUBSETS = ("subset", "label_field", "index_folder")
 
 
 class Settings:
@@ -36,12 +38,13 @@ class Settings:
         self.no_chain = False  # a transform was given, but nothing of it runs in C++
         self.sampled: Optional[int] = None  # over how many samples the sampler goes
         self.drop_last = False
+        self.collates = False  # there is a collate_fn
 
 
 def torch_meanings(given: Dict[str, Any]) -> None:
     """Checks the contradictions that torch checks, in its words, and takes samplers for what they mean."""
     if given["batch_sampler"] is not None:
-        if given["batch_size"] != 1 or given["shuffle"] or given["sampler"] is not None or given["drop_last"]:
+        if not arguments.same(given["batch_size"], 1) or given["shuffle"] or given["sampler"] is not None or given["drop_last"]:
             raise ConfigError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
         raise ConfigError("batch_sampler is not supported: the order of batches is fixed by seed and epoch; use batch_size, "
                           "shuffle, drop_last and subset")
@@ -60,8 +63,8 @@ def torch_meanings(given: Dict[str, Any]) -> None:
     if isinstance(given["timeout"], (int, float)) and given["timeout"] < 0:
         raise ConfigError(f"timeout option should be non-negative, got {given['timeout']}")
     for name, (unused, reason) in MEANINGLESS.items():
-        if given[name] is not unused and given[name] != unused:
-            warn_once(f"{name} has no meaning here and is ignored: {reason}", 5)
+        if not arguments.same(given[name], unused):
+            warn_once(f"{name} has no meaning here and is ignored: {reason}")
     if given["generator"] is not None:
         if not callable(getattr(given["generator"], "initial_seed", None)):
             raise arguments.wrong("generator", "a torch.Generator", given["generator"])
@@ -70,7 +73,8 @@ def torch_meanings(given: Dict[str, Any]) -> None:
 
 
 def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
-    kind = type(sampler).__name__
+    own = type(sampler).__module__.startswith("torch.utils.data.")  # not another one of that name
+    kind = type(sampler).__name__ if own else f"{type(sampler).__module__}.{type(sampler).__qualname__}"
     if kind == "SequentialSampler":
         given["shuffle"] = False
     elif kind == "RandomSampler":
@@ -88,7 +92,7 @@ def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
         if getattr(sampler, "drop_last", False) and given["last_batch"] is None and not given["drop_last"]:
             given["last_batch"] = "drop"
             warn_once("DistributedSampler(drop_last=True) is taken for last_batch=\"drop\": the whole last step is left out if it "
-                      "is not full", 6)
+                      "is not full")
     else:
         raise ConfigError(f"sampler {kind} is not supported: the order is fixed by shuffle, seed and epoch; use shuffle=True, or "
                           "subset=[...] for a part of the dataset. A DistributedSampler is not needed")
@@ -109,7 +113,7 @@ def subset_options(given: Any) -> Dict[str, Any]:
     if not isinstance(given, (list, tuple, range)) or not given:
         raise arguments.wrong("subset", "a non-empty list of ids or keys", given)
     if all(isinstance(item, str) for item in given):
-        return {"subset_keys": list(given)}
+        return {"subset_keys": [arguments.text("subset", item) for item in given]}
     return {"subset_ids": [arguments.whole("subset", item) for item in given]}
 
 
@@ -128,39 +132,40 @@ def chain_options(given: Dict[str, Any], settings: Settings) -> None:
 
 def read(given: Dict[str, Any]) -> Settings:
     """Everything but the dataset itself."""
+    for name in FLAGS:
+        given[name] = arguments.flag(name, False if name == "shuffle" and given[name] is None else given[name])
     torch_meanings(given)
     settings = Settings()
     if type(given["sampler"]).__name__ in ("SequentialSampler", "RandomSampler"):
         settings.sampled = len(given["sampler"])
     options = settings.options
-    options["batch"] = arguments.whole("batch_size", given["batch_size"], 1)
-    options["global_batch"] = 0 if given["global_batch"] is None else arguments.whole("global_batch", given["global_batch"], 1)
-    options["shuffle"] = arguments.flag("shuffle", given["shuffle"] or False)
-    options["seed"] = arguments.whole("seed", given["seed"] or 0)
+    options["batch"] = arguments.whole("batch_size", given["batch_size"], 1, 1 << 32)
+    options["global_batch"] = 0 if given["global_batch"] is None else \
+        arguments.whole("global_batch", given["global_batch"], 1, 1 << 40)
+    options["shuffle"] = arguments.flag("shuffle", given["shuffle"])  # a sampler may have changed it
+    options["seed"] = 0 if given["seed"] is None else arguments.whole("seed", given["seed"])
     options["threads"] = arguments.whole("num_workers", given["num_workers"], 0, 256)
-    settings.drop_last = arguments.flag("drop_last", given["drop_last"])
+    settings.drop_last = given["drop_last"]
     options["last_batch"] = last_batch(settings.drop_last, given["last_batch"])
     options["on_error"] = arguments.word("on_error", given["on_error"], ["fail", "replace"])
     options["rank"], options["world"] = _ranks.resolve(given["rank"], given["world_size"])
     options["held_batches"] = arguments.whole("held_batches", given["held_batches"], 1, 32)
     options["epochs"] = 0 if given["epochs"] is None else arguments.whole("epochs", given["epochs"], 1)
-    options["cache"] = arguments.flag("cache", given["cache"])
+    options["cache"] = given["cache"]
     options["decode"] = arguments.word("decode", given["decode"], ["exact", "fast"])
     options["rewrite"] = arguments.word("rewrite", given["rewrite"], ["auto", "off", "on"])
     options["max_replacements"] = arguments.whole("max_replacements", given["max_replacements"])
-    arguments.flag("pin_memory", given["pin_memory"])
     arguments.word("output", given["output"], ["auto", "torch", "numpy"])
-    for name in ("label_field", "index_folder", "io", "storage", "record"):
+    for name in PATHS + WORDS:
         if given[name] is not None:
-            if not isinstance(given[name], str):
-                raise arguments.wrong(name, "a string", given[name])
-            options[name] = given[name]
+            options[name] = arguments.text(name, given[name], "a path" if name in PATHS else "a string")
     settings.memory = arguments.memory("memory", given["memory"])
     options.update(subset_options(given["subset"]))
     chain_options(given, settings)
     for name in ("batch_transform", "collate_fn"):
         if given[name] is not None and not callable(given[name]):
             raise arguments.wrong(name, "callable", given[name])
+    settings.collates = given["collate_fn"] is not None
     return settings
 
 
@@ -189,23 +194,33 @@ def check_same(engine: Any, sampled: Optional[int], folder: Any) -> None:
     samples = about["samples"]
     if sampled is not None and sampled != samples:
         raise ConfigError(f"sampler goes over {sampled} samples, but the dataset has {samples}: use subset=[...] for a part of it")
-    if folder is None:
-        return
-    differs = ""
-    if len(folder.samples) != samples:
-        differs = f"has {len(folder.samples)} samples, but foreload finds {samples} below its root"
-    elif list(folder.classes) != about["classes"]:
-        differs = "has other classes than the folders below its root"
-    elif samples <= MOST_COMPARED:
-        root = len(os.path.join(folder.root, ""))
-        listed = {path[root:]: label for path, label in folder.samples}
-        for where in map(engine.locate, range(samples)):
-            if listed.get(where["key"]) != where["label"]:
-                differs = f"has another sample or label in place of {where['file']} (label {where['label']})"
-                break
+    differs = _difference(folder, about, engine.locate) if folder is not None else ""
     if differs:
         raise ConfigError(f"dataset: this ImageFolder {differs}, which is what it reads: pass the root and subset=[...], or "
                           "torch.utils.data.Subset(dataset, range(len(dataset))) to have it read by Python")
+
+
+def _difference(folder: Any, about: Dict[str, Any], locate: Any) -> str:
+    """Between what an ImageFolder lists and what lies below its root; empty: none."""
+    count = about["samples"]
+    if len(folder.samples) != count:
+        return f"has {len(folder.samples)} samples, but foreload finds {count} below its root"
+    if list(folder.classes) != about["classes"]:
+        return "has other classes than the folders below its root"
+    if count > MOST_COMPARED:
+        return ""
+    try:
+        if [label for _, label in folder.samples] != list(folder.targets):
+            return "has targets that are not those of its samples"
+        root = len(os.path.join(folder.root, ""))
+        listed = {path[root:]: label for path, label in folder.samples}
+    except (TypeError, ValueError) as error:
+        return f"has another sample or label than (path, number) somewhere ({error})"
+    for where in map(locate, range(count)):
+        if listed.get(where["key"]) != where["label"]:
+            return f"has another sample or label in place of {where['file']} (label {where['label']})"
+    in_order = folder.samples == sorted(folder.samples, key=lambda pair: (pair[1], os.path.split(pair[0])))
+    return "" if in_order else "has another order of its samples than the folders below its root"
 
 
 def image_folder(dataset: Any, transform: Any) -> Optional[Tuple[str, Any]]:
@@ -219,5 +234,5 @@ def image_folder(dataset: Any, transform: Any) -> Optional[Tuple[str, Any]]:
     try:
         return dataset.root, _torchvision.from_torchvision(dataset.transform)
     except ConfigError as reason:
-        warn_once(f"this ImageFolder is read by Python, which is slow: {reason}", 5)
+        warn_once(f"this ImageFolder is read by Python, which is slow: {reason}")
         return None

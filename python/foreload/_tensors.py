@@ -53,15 +53,45 @@ def converter(output: str) -> Callable[[Any], Any]:
     return _to_torch() if output == "torch" else _to_numpy()
 
 
-def stack(output: str, samples: List[Any]) -> Any:
-    """Samples of one shape as one tensor."""
+def tensor(output: str, value: Any) -> Any:
+    """Numbers of any kind; raises for what is none."""
     if output == "torch":
         import torch
 
-        return torch.stack([torch.as_tensor(sample) for sample in samples])
+        return torch.as_tensor(value)
     import numpy
 
-    return numpy.stack([numpy.asarray(sample) for sample in samples])
+    array = numpy.asarray(value)
+    if array.dtype.hasobject:
+        raise TypeError(f"numpy has no numbers for {type(value).__name__}")
+    return array
+
+
+def stack(output: str, samples: List[Any]) -> Any:
+    """Samples of one shape as one tensor."""
+    if output == "torch":
+        import torch as package
+    else:
+        import numpy as package
+    if not samples:
+        return tensor(output, package.zeros(0, dtype=package.int64))
+    return package.stack([tensor(output, sample) for sample in samples])
+
+
+def collated(samples: List[Any]) -> Any:
+    """As torch's own loader does it."""
+    from torch.utils.data import default_collate
+
+    return default_collate(samples)
+
+
+def emptied(item: Any) -> Any:
+    """A batch without its samples: tensors keep their other dimensions."""
+    if isinstance(item, dict):
+        return {name: emptied(part) for name, part in item.items()}
+    if isinstance(item, (tuple, list)) and not isinstance(item[0], (str, bytes)):
+        return type(item)(map(emptied, item))
+    return item[:0]
 
 
 def pinned(item: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List
 
 from . import transforms as ours
-from ._arguments import warn_once
+from ._arguments import shown, warn_once
 from .errors import ConfigError
 
 
@@ -69,11 +69,11 @@ def _translated(transform: Any) -> Any:
         return transform
     name = type(transform).__name__
     if not is_torchvision(transform) or name not in TABLE:
-        return f"{transform!r} (foreload has no such transform)"
+        return f"{shown(transform)} (foreload has no such transform)"
     try:
         return TABLE[name](transform)
     except ConfigError as reason:
-        return f"{transform!r} ({reason})"
+        return f"{shown(transform)} ({reason})"
 
 
 def from_torchvision(transform: Any) -> List[Any]:

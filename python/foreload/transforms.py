@@ -5,49 +5,74 @@ A transform is a value: it is checked when it is made, and has a text form (`str
 """
 from __future__ import annotations
 
-from typing import Any, List, Optional, Sequence, Tuple, Union
+import numbers
+import operator
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _foreload
+from ._arguments import same, shown, text, wrong
 from .errors import ConfigError
 
 Numbers = Union[float, Sequence[float]]
 
 DTYPES = {"uint8": "u8", "int16": "i16", "uint16": "u16", "int32": "i32", "uint32": "u32", "int64": "i64",
           "float16": "f16", "half": "f16", "float32": "f32", "float": "f32", "float64": "f64", "double": "f64"}
+WORDS = ("dtype", "interpolation", "padding_mode")  # parameters that are no numbers
 INTERPOLATIONS = {"nearest": "nearest", "bilinear": "bilinear", 0: "nearest", 2: "bilinear"}
 
 
 def dtype_name(given: Any) -> str:
     """'f32' from 'f32', 'float32', numpy.float32, numpy.dtype or torch.float32."""
-    name = given if isinstance(given, str) else getattr(given, "__name__", None) or str(given)
-    name = name.rsplit(".", 1)[-1]
+    names = [given, getattr(given, "__name__", None), getattr(given, "name", None), shown(given)]
+    name = next(name for name in names if isinstance(name, str)).rsplit(".", 1)[-1]
     return DTYPES.get(name, name)
 
 
-def _text(name: str, value: Any, transform: str) -> str:
-    """A parameter in the text form: 224, 0.08:1, 5:, f32."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, (int, float)):
-        return repr(value)
+def _number(given: Any) -> Union[None, int, float]:
+    """A number of any kind, or the one of an array without dimensions."""
     try:
-        numbers = [repr(float(item)) if not float(item).is_integer() else repr(int(item)) for item in value]
-    except (TypeError, ValueError):
-        raise ConfigError(f"{transform}: {name} should be a number or a sequence of numbers, got {value!r}") from None
-    return ":".join(numbers) if len(numbers) > 1 else ":".join([*numbers, ""])
+        return operator.index(given)
+    except Exception:
+        real = isinstance(given, numbers.Real) or getattr(given, "shape", None) == ()
+        return float(given) if real else None
+
+
+def _plain(owner: str, name: str, given: Any) -> Any:
+    """A parameter as a bool, a number, a word or a list of numbers."""
+    if name in WORDS and isinstance(given, str) and given.isidentifier():
+        return given
+    number = _number(given)
+    if number is not None:
+        return given if isinstance(given, bool) else number
+    if isinstance(given, (list, tuple, range)) or hasattr(given, "tolist") and getattr(given, "ndim", 0) == 1:
+        values = [_number(item) for item in given]
+        if None not in values:
+            return values
+    raise wrong(f"{owner}: {name}", "a word" if name in WORDS else "a number or a sequence of numbers", given)
+
+
+def _text(value: Any) -> str:
+    """A parameter in the text form: 224, 0.08:1, 5:, f32."""
+    if isinstance(value, list):
+        numbers = [repr(int(item)) if item % 1 == 0 else repr(item) for item in value]
+        return ":".join(numbers) if len(numbers) > 1 else ":".join([*numbers, ""])
+    return value if isinstance(value, str) else str(int(value)) if isinstance(value, bool) else repr(value)
 
 
 class Transform:
-    """The base of all of them. `params` are those of the C++ op; None and defaults are left out."""
+    """The base of all transforms: a value that is checked when it is made, compares by content and runs in C++.
+
+    `str(t)` is its form in `foreload run --chain`; `params` are those parameters that differ from the defaults.
+    """
 
     op = ""
+    defaults: Dict[str, Any] = {}  # what the op does without the parameter
 
     def __init__(self, **params: Any) -> None:
-        parts = [f"{name}={_text(name, value, type(self).__name__)}" for name, value in params.items() if value is not None]
-        self.text = _foreload.check_chain(f"{self.op}({', '.join(parts)})") if self.op else ""
-        self.params = {name: value for name, value in params.items() if value is not None}
+        plain = {name: _plain(type(self).__name__, name, value) for name, value in params.items() if value is not None}
+        self.params = {name: value for name, value in plain.items() if name not in self.defaults or value != self.defaults[name]}
+        parts = ", ".join(f"{name}={_text(value)}" for name, value in self.params.items())
+        self.text = _foreload.check_chain(f"{self.op}({parts})") if self.op else ""
 
     def __str__(self) -> str:
         return self.text
@@ -71,31 +96,31 @@ def _interpolation(owner: str, given: Any, accepted: Tuple[str, ...]) -> str:
     value = getattr(given, "value", given)
     name = INTERPOLATIONS.get(value) if isinstance(value, (str, int)) else None
     if name not in accepted:
-        raise ConfigError(f"{owner}: interpolation should be {' or '.join(accepted)}, got {given!r}")
+        raise wrong(f"{owner}: interpolation", " or ".join(accepted), given)
     return name
 
 
 def _refuse(owner: str, **unsupported: Any) -> None:
     for name, (value, default) in unsupported.items():
-        if value != default:
-            raise ConfigError(f"{owner}: {name}={value!r} is not supported; only {name}={default!r}")
+        if not same(value, default):
+            raise ConfigError(f"{owner}: {name}={shown(value)} is not supported; only {name}={default!r}")
 
 
 class RandomResizedCrop(Transform):
+    """A crop of random area (a share `scale` of the picture) and aspect `ratio`, resized to `size` (a number or (h, w))."""
+
     op = "random_resized_crop"
+    defaults = {"scale": [0.08, 1.0], "ratio": [3 / 4, 4 / 3]}
 
     def __init__(self, size: Numbers, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3),
                  interpolation: Any = "bilinear", antialias: Any = True) -> None:
         _interpolation("RandomResizedCrop", interpolation, ("bilinear",))
-        params = {"size": _size(size), "scale": scale, "ratio": ratio}
-        if tuple(scale) == (0.08, 1.0):
-            del params["scale"]
-        if tuple(ratio) == (3 / 4, 4 / 3):
-            del params["ratio"]
-        super().__init__(**params)
+        super().__init__(size=_size(size), scale=scale, ratio=ratio)
 
 
 class Resize(Transform):
+    """To `size`: (height, width), or a number for the shorter side. Bilinear with antialias, as Pillow does it."""
+
     op = "resize"
 
     def __init__(self, size: Numbers, interpolation: Any = "bilinear", max_size: Optional[int] = None,
@@ -106,6 +131,8 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
+    """The middle of the picture, `size` = a number or (height, width); a smaller picture is padded with black."""
+
     op = "center_crop"
 
     def __init__(self, size: Numbers) -> None:
@@ -113,29 +140,40 @@ class CenterCrop(Transform):
 
 
 class RandomCrop(Transform):
+    """A crop of `size` anywhere, after padding by `padding` (one, two or four numbers)."""
+
     op = "random_crop"
+    defaults = {"pad_if_needed": False, "fill": 0}
 
     def __init__(self, size: Numbers, padding: Optional[Numbers] = None, pad_if_needed: bool = False, fill: Numbers = 0,
                  padding_mode: str = "constant") -> None:
-        super().__init__(size=_size(size), padding=padding, pad_if_needed=pad_if_needed or None, fill=fill or None,
+        super().__init__(size=_size(size), padding=padding, pad_if_needed=pad_if_needed, fill=fill,
                          padding_mode=padding_mode)
 
 
 class Pad(Transform):
+    """A border of `padding` (one, two or four numbers) pixels: `fill`, or the picture's own edge by `padding_mode`."""
+
     op = "pad"
+    defaults = {"fill": 0}
 
     def __init__(self, padding: Numbers, fill: Numbers = 0, padding_mode: str = "constant") -> None:
-        super().__init__(padding=padding, fill=fill or None, padding_mode=padding_mode)
+        super().__init__(padding=padding, fill=fill, padding_mode=padding_mode)
 
 
 class RandomHorizontalFlip(Transform):
+    """Mirrors left and right with probability `p`."""
+
     op = "random_flip"
+    defaults = {"p": 0.5}
 
     def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p=None if p == 0.5 else p)
+        super().__init__(p=p)
 
 
 class RandomVerticalFlip(Transform):
+    """Mirrors top and bottom with probability `p`."""
+
     op = "random_vertical_flip"
 
     def __init__(self, p: float = 0.5) -> None:
@@ -143,37 +181,45 @@ class RandomVerticalFlip(Transform):
 
 
 class RandomRotation(Transform):
+    """Turns by an angle from -degrees to degrees, or of the range (least, most), around the middle."""
+
     op = "random_rotation"
+    defaults = {"fill": 0}
 
     def __init__(self, degrees: Numbers, interpolation: Any = "nearest", expand: bool = False, center: Any = None,
                  fill: Numbers = 0) -> None:
         _refuse("RandomRotation", expand=(expand, False), center=(center, None))
-        super().__init__(degrees=degrees, fill=fill or None,
+        super().__init__(degrees=degrees, fill=fill,
                          interpolation=_interpolation("RandomRotation", interpolation, ("nearest", "bilinear")))
 
 
 class RandomAffine(Transform):
+    """Turns, shifts (by at most the shares `translate` of the sides), scales and shears (degrees) around the middle."""
+
     op = "random_affine"
+    defaults = {"fill": 0}
 
     def __init__(self, degrees: Numbers, translate: Optional[Sequence[float]] = None,
                  scale: Optional[Sequence[float]] = None, shear: Optional[Numbers] = None,
                  interpolation: Any = "nearest", fill: Numbers = 0, center: Any = None) -> None:
         _refuse("RandomAffine", center=(center, None))
-        super().__init__(degrees=degrees, translate=translate, scale=scale, shear=shear, fill=fill or None,
+        super().__init__(degrees=degrees, translate=translate, scale=scale, shear=shear, fill=fill,
                          interpolation=_interpolation("RandomAffine", interpolation, ("nearest", "bilinear")))
 
 
 class ColorJitter(Transform):
+    """Changes each by a random factor from [1 - x, 1 + x], or of the range given; hue by a shift from [-x, x]."""
+
     op = "color_jitter"
+    defaults = {"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0}
 
     def __init__(self, brightness: Optional[Numbers] = 0, contrast: Optional[Numbers] = 0,
                  saturation: Optional[Numbers] = 0, hue: Optional[Numbers] = 0) -> None:
-        given = {"brightness": brightness, "contrast": contrast, "saturation": saturation, "hue": hue}
-        super().__init__(**{name: value for name, value in given.items() if value != 0})
+        super().__init__(brightness=brightness, contrast=contrast, saturation=saturation, hue=hue)
 
 
 class Grayscale(Transform):
-    """Pictures keep three equal channels: num_output_channels=3 only."""
+    """Shades of grey. Pictures keep three equal channels, so only num_output_channels=3 is accepted."""
 
     op = "grayscale"
 
@@ -182,6 +228,8 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(Transform):
+    """Grayscale with probability `p`, in three equal channels."""
+
     op = "random_grayscale"
 
     def __init__(self, p: float = 0.1) -> None:
@@ -189,6 +237,8 @@ class RandomGrayscale(Transform):
 
 
 class GaussianBlur(Transform):
+    """A blur of `kernel_size` (odd; a number or two) with `sigma` drawn from a range, or fixed."""
+
     op = "gaussian_blur"
 
     def __init__(self, kernel_size: Numbers, sigma: Numbers = (0.1, 2.0)) -> None:
@@ -196,6 +246,8 @@ class GaussianBlur(Transform):
 
 
 class TrivialAugmentWide(Transform):
+    """One random operation of random strength (Müller and Hutter 2021, the wide space)."""
+
     op = "trivial_augment_wide"
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Any = "nearest", fill: Optional[Numbers] = None) -> None:
@@ -204,6 +256,8 @@ class TrivialAugmentWide(Transform):
 
 
 class RandAugment(Transform):
+    """`num_ops` random operations of one strength (Cubuk et al. 2020)."""
+
     op = "rand_augment"
 
     def __init__(self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31, interpolation: Any = "nearest",
@@ -213,16 +267,19 @@ class RandAugment(Transform):
 
 
 class RandomErasing(Transform):
+    """With probability `p` a rectangle (share `scale` of the area, aspect `ratio`) is set to `value`, a number or three."""
+
     op = "random_erasing"
+    defaults = {"value": 0}
 
     def __init__(self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
                  value: Numbers = 0, inplace: bool = False) -> None:
-        if isinstance(value, str):
-            raise ConfigError(f"RandomErasing: value={value!r} is not supported; a number or three of them")
-        super().__init__(p=p, scale=scale, ratio=ratio, value=value or None)
+        super().__init__(p=p, scale=scale, ratio=ratio, value=value)
 
 
 class Normalize(Transform):
+    """(value - mean) / std per channel, of values in [0, 1]."""
+
     op = "normalize"
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
@@ -230,7 +287,7 @@ class Normalize(Transform):
 
 
 class MixUp(Transform):
-    """Last of a chain: mixes the samples of positions 2i and 2i+1. The batch has other labels and shares as well."""
+    """Last of a chain: mixes the samples of positions 2i and 2i+1; batches are (images, labels, other_labels, own_shares)."""
 
     op = "mixup"
 
@@ -239,7 +296,7 @@ class MixUp(Transform):
 
 
 class CutMix(Transform):
-    """As MixUp, with a rectangle of the other picture."""
+    """As MixUp, with a rectangle of the other picture in place of a mean of both; its area is drawn by `alpha`."""
 
     op = "cutmix"
 
@@ -247,14 +304,18 @@ class CutMix(Transform):
         super().__init__(alpha=alpha)
 
 
+def _dimensions(given: Any) -> Any:
+    return given if _number(given) is None else [given]
+
+
 class Array(Transform):
-    """Samples that are arrays: .npy files, or headerless bytes."""
+    """Samples that are arrays of one dtype and shape: .npy files, or headerless bytes."""
 
     op = "array"
+    defaults = {"headerless": False}
 
     def __init__(self, dtype: Any, shape: Union[int, Sequence[int]], headerless: bool = False) -> None:
-        shape = shape if isinstance(shape, (list, tuple)) else (shape,)
-        super().__init__(dtype=dtype_name(dtype), shape=shape, headerless=headerless or None)
+        super().__init__(dtype=dtype_name(dtype), shape=_dimensions(shape), headerless=headerless)
 
 
 class RandomWindow(Transform):
@@ -263,7 +324,7 @@ class RandomWindow(Transform):
     op = "random_window"
 
     def __init__(self, size: Union[int, Sequence[int]]) -> None:
-        super().__init__(size=size if isinstance(size, (list, tuple)) else (size,))
+        super().__init__(size=_dimensions(size))
 
 
 class CenterWindow(Transform):
@@ -272,17 +333,20 @@ class CenterWindow(Transform):
     op = "center_window"
 
     def __init__(self, size: Union[int, Sequence[int]]) -> None:
-        super().__init__(size=size if isinstance(size, (list, tuple)) else (size,))
+        super().__init__(size=_dimensions(size))
 
 
 class Ragged(Transform):
-    """One-dimensional arrays of varying length, delivered as values and offsets."""
+    """One-dimensional arrays of varying length up to `max_length`, delivered as (values, offsets, labels).
+
+    A longer one is a bad sample, or is cut off with truncate=True.
+    """
 
     op = "ragged"
+    defaults = {"headerless": False, "truncate": False}
 
     def __init__(self, dtype: Any, max_length: int, headerless: bool = False, truncate: bool = False) -> None:
-        super().__init__(dtype=dtype_name(dtype), max_length=max_length, headerless=headerless or None,
-                         truncate=truncate or None)
+        super().__init__(dtype=dtype_name(dtype), max_length=max_length, headerless=headerless, truncate=truncate)
 
 
 class ToTensor(Transform):
@@ -292,7 +356,7 @@ class ToTensor(Transform):
 
 
 class PILToTensor(Transform):
-    """uint8, not scaled."""
+    """uint8, not scaled: the dtype of the batches, like ConvertImageDtype("uint8")."""
 
     dtype = "u8"
 
@@ -305,7 +369,7 @@ class ConvertImageDtype(Transform):
         self.dtype = dtype_name(dtype)
         self.params = {"dtype": self.dtype}
         if self.dtype not in ("u8", "f16", "f32"):
-            raise ConfigError(f"ConvertImageDtype: dtype should be uint8, float16 or float32, got {dtype!r}")
+            raise wrong("ConvertImageDtype: dtype", "uint8, float16 or float32", dtype)
 
 
 MARKERS = (ToTensor, PILToTensor, ConvertImageDtype)
@@ -314,22 +378,22 @@ MARKERS = (ToTensor, PILToTensor, ConvertImageDtype)
 def split(transforms: Any) -> Tuple[str, Optional[str], List[Any]]:
     """A list as the user wrote it: (chain as text, dtype that its markers ask for, callables at its end)."""
     if isinstance(transforms, str):
-        return _foreload.check_chain(transforms), None, []
+        return _foreload.check_chain(text("transform", transforms)), None, []
     if isinstance(transforms, Transform) or callable(transforms) and not isinstance(transforms, (list, tuple)):
         transforms = [transforms]
     if not isinstance(transforms, (list, tuple)):
-        raise ConfigError(f"transform should be a list of transforms, got {transforms!r} of type {type(transforms).__name__}")
+        raise wrong("transform", "a list of transforms", transforms)
     texts: List[str] = []
     callables: List[Any] = []
     dtype = None
     for item in transforms:
         if isinstance(item, Transform):
             if callables:
-                raise ConfigError(f"transform: {item!r} stands after the Python callable {callables[-1]!r}; callables come last")
+                raise ConfigError(f"transform: {item!r} stands after the Python callable {shown(callables[-1])}; callables come last")
             dtype = item.dtype if isinstance(item, MARKERS) else dtype
             texts += [item.text] if item.text else []
         elif callable(item):
             callables.append(item)
         else:
-            raise ConfigError(f"transform: {item!r} of type {type(item).__name__} is neither a foreload transform nor callable")
+            raise wrong("transform", "a list of foreload's transforms and callables; one item of it is neither", item)
     return ", ".join(texts), dtype, callables

@@ -148,20 +148,17 @@ std::shared_ptr<Lease> LoaderObject::next() {
     if (closed_) end_thread_if_interpreter_ends();
     check_usable();
     std::shared_ptr<Lease> lease;
-    Result<bool> delivered = without_gil([&]() -> Result<bool> {
+    const Status delivered = without_gil([&]() -> Status {
       FORELOAD_ASSIGN(std::optional<Batch> batch, next_in_turn(watched));
-      if (!batch) return false;
+      if (!batch) return {};
       lease = std::make_shared<Lease>(std::move(*batch), held_);
       if (*held_ > held_batches_) {
         lease->detach();
         ++copied_;
       }
-      return true;
+      return {};
     });
-    if (delivered) {
-      delivered_ += *delivered;
-      return lease;
-    }
+    if (delivered) return lease;
     // The watch ended the wait: anything to do? If not, the wait goes on.
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     if (delivered.error().code != Code::kCancelled) raise(delivered.error());
@@ -187,6 +184,11 @@ std::string LoaderObject::position() {
   check_usable();
   const std::lock_guard lock(place_mutex_);
   return state_to_json(place_);
+}
+
+std::pair<Epoch, Position> LoaderObject::place() {
+  const std::lock_guard lock(place_mutex_);
+  return {place_.epoch, place_.position};
 }
 
 void LoaderObject::seek(const std::string& text) {

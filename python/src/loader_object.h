@@ -12,6 +12,7 @@
 #include <optional>
 #include <shared_mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "errors.h"
@@ -53,9 +54,10 @@ class LoaderObject {
   void close();
   bool closed() const { return closed_; }
 
-  std::uint64_t delivered() const { return delivered_; }  // batches so far
-  // Behind the last batch delivered, also while another thread waits for the next.
+  // Behind the last batch handed out, also while another thread waits for the next: the whole state, or what changes in
+  // it, which is known even when the loader was closed.
   std::string position();
+  std::pair<Epoch, Position> place();
   void seek(const std::string& state);
   void seek_epoch(Epoch epoch);
 
@@ -109,7 +111,6 @@ class LoaderObject {
   std::shared_ptr<Warnings> warnings_;
   unsigned held_batches_;
   HeldCount held_;
-  std::atomic<std::uint64_t> delivered_{0};
   std::atomic<std::uint64_t> copied_{0};
   std::uint64_t batches_ = 0;
 };

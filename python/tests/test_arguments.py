@@ -78,6 +78,39 @@ def test_a_bad_sample_is_named_with_file_and_offset(tmp_path):
         assert loader.stats()["epochs"][0]["replaced"] == 1
 
 
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_new_iterator_after_a_bad_first_batch_begins_the_next_epoch(tmp_path, mapped):
+    class Bad:
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            if index == 0:
+                raise foreload.SampleError("0.bin is broken")
+            return index
+
+    (tmp_path / "a").mkdir()
+    for number in range(8):
+        (tmp_path / "a" / f"{number}.bin").write_bytes(bytes(64 if number else 63))
+    options = {"transform": None} if mapped else {}
+    with opened(Bad() if mapped else tmp_path, batch_size=2, with_ids=True, **options) as loader:
+        for epoch in range(3):
+            batches = iter(loader)
+            assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (epoch, 0)
+            with pytest.raises(foreload.SampleError, match="0.bin"):
+                next(batches)
+            with pytest.raises(foreload.StaleIterator):
+                next(batches)
+            assert (loader.state_dict()["epoch"], loader.state_dict()["position"]) == (epoch, 0)
+        state = {**loader.state_dict(), "position": 2}  # behind it
+        loader.load_state_dict(state)
+        assert [id for batch in loader for id in batch[-2].tolist()] == [2, 3, 4, 5, 6, 7]
+        loader.set_epoch(7)
+        with pytest.raises(foreload.SampleError):
+            next(iter(loader))
+        assert loader.state_dict()["epoch"] == 7
+
+
 def test_changed_data_is_noticed(tmp_path):
     (tmp_path / "a").mkdir()
     for number in range(40):
@@ -98,8 +131,9 @@ def test_meaningless_arguments_warn_once(arrays):
     from foreload import _arguments
     _arguments._warned.clear()
     for name, value in (("prefetch_factor", 4), ("persistent_workers", True), ("timeout", 5), ("worker_init_fn", print)):
-        with pytest.warns(foreload.ForeloadWarning, match=name):
+        with pytest.warns(foreload.ForeloadWarning, match=name) as caught:
             opened(arrays, **{name: value}).close()
+        assert caught[0].filename == __file__
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             opened(arrays, **{name: value}).close()
@@ -218,9 +252,10 @@ def test_the_summary_is_the_line_of_the_command(arrays, capsys):
     from conftest import CLI
     done = subprocess.run([CLI, "run", arrays, "--batch", "10", "--chain", ARRAY, "--memory", MEMORY], capture_output=True, text=True,
                           check=True)
-    theirs = done.stdout.splitlines()[1]
+    theirs = next(line for line in done.stdout.splitlines() if line.startswith("epoch"))
     with opened(arrays, batch_size=10, output="numpy") as loader:
         for _ in loader:
             pass
         loader.epoch_summary()
-    assert capsys.readouterr().out.splitlines()[0] == theirs
+    header, line = capsys.readouterr().out.splitlines()
+    assert header == theirs and len(line) == len(header)

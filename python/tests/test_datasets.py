@@ -285,3 +285,26 @@ def test_an_image_folder_with_other_samples_than_its_root_is_refused(example_dat
         assert len(next(iter(loader))[1]) == 5
     with foreload.DataLoader(dataset, subset=range(5), batch_size=5, memory=MEMORY) as loader:
         assert len(next(iter(loader))[1]) == 5
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda data: data.samples.reverse(), "targets"),
+    (lambda data: (data.samples.reverse(), data.targets.reverse()), "another order"),
+    (lambda data: data.samples.__setitem__(0, (data.samples[0][0], 1 + data.samples[0][1])), "targets"),
+    (lambda data: (data.samples.__setitem__(0, (data.samples[0][0], 1)), data.targets.__setitem__(0, 1)), "another sample or label"),
+    (lambda data: data.samples.__setitem__(0, data.samples[1]), "another sample or label"),
+    (lambda data: data.targets.__setitem__(0, 1 + data.targets[0]), "targets"),
+    (lambda data: data.targets.pop(), "targets"),
+    (lambda data: data.imgs.pop(), "samples"),
+    (lambda data: data.classes.reverse(), "other classes"),
+    (lambda data: data.classes.append("more"), "other classes"),
+    (lambda data: data.samples.__setitem__(0, "no pair"), "another sample or label"),
+    (lambda data: data.samples.__setitem__(0, (3, 0)), "another sample or label"),
+])
+def test_a_changed_image_folder_is_refused(example_data, change, words):
+    torchvision = pytest.importorskip("torchvision")
+    t = torchvision.transforms
+    dataset = torchvision.datasets.ImageFolder(example_data, t.Compose([t.Resize((16, 16)), t.ToTensor()]))
+    change(dataset)
+    with pytest.raises(foreload.ConfigError, match=f"dataset: this ImageFolder.*{words}"):
+        foreload.DataLoader(dataset, memory=MEMORY)

@@ -1,10 +1,11 @@
 """Epochs, position, resume."""
 import io
 import json
+import subprocess
 
 import foreload
 import pytest
-from conftest import ARRAY, MEMORY
+from conftest import ARRAY, CLI, DEADLINE, MEMORY
 
 
 def opened(arrays, **options):
@@ -104,6 +105,19 @@ def test_a_state_of_something_else_is_refused(arrays, images):
         for other, word in ((other_seed, "seed"), (other_batch, "plan"), (other_data, "fingerprint")):
             with pytest.raises(foreload.StateMismatch, match=word):
                 other.load_state_dict(state)
+
+
+def test_a_state_of_data_that_were_converted_since_is_refused(images, tmp_path):
+    subprocess.run([CLI, "convert", images, tmp_path / "converted"], check=True, timeout=DEADLINE, stdout=subprocess.DEVNULL)
+    options = {"batch_size": 8, "memory": MEMORY, "output": "numpy"}
+    with foreload.DataLoader(images, **options) as before, foreload.DataLoader(tmp_path / "converted", **options) as after:
+        batches = iter(before)
+        next(batches), next(batches)
+        with pytest.raises(foreload.StateMismatch, match="fingerprint.*open the dataset it was saved with"):
+            after.load_state_dict(before.state_dict())
+        assert len(after.dataset) == len(before.dataset)
+        after.set_epoch(1)
+        assert sum(len(labels) for _, labels in after) == len(after.dataset)
 
 
 @pytest.mark.parametrize("state", [None, [], {}, {"version": 1}, {"version": 2}, {"epoch": object()}, {"epoch": float("nan")}])

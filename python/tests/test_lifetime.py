@@ -165,8 +165,6 @@ def test_a_hundred_loaders_leave_nothing(arrays):
 
 
 def test_loaders_side_by_side_share_one_budget(arrays):
-    from foreload import _memory
-    before = _memory._total
     try:
         foreload.set_memory_budget("512MiB")
         with opened(arrays, memory=None) as train, opened(arrays, memory=None) as valid:
@@ -181,7 +179,38 @@ def test_loaders_side_by_side_share_one_budget(arrays):
         with opened(arrays, memory="30MiB"), pytest.raises(foreload.OutOfMemory, match="set_memory_budget"):
             opened(arrays, memory=None)
     finally:
-        _memory._total = before
+        foreload.set_memory_budget(None)
+
+
+def test_a_budget_that_was_set_is_never_exceeded(arrays, monkeypatch):
+    try:
+        foreload.set_memory_budget("100MiB")
+        with opened(arrays, memory="64MiB"):
+            with pytest.raises(foreload.OutOfMemory, match=r"taken 64 MiB of its memory budget of 100 MiB.*asks for 40 MiB"):
+                opened(arrays, memory="40MiB")
+            opened(arrays, memory="36MiB").close()
+        opened(arrays, memory="100MiB").close()
+        with pytest.raises(foreload.OutOfMemory, match="101 MiB"):
+            opened(arrays, memory="101MiB")
+        monkeypatch.setenv("FORELOAD_MEMORY", "80MiB")
+        foreload.set_memory_budget(None)
+        with pytest.raises(foreload.OutOfMemory, match="of 80 MiB"):
+            opened(arrays, memory="100MiB")
+    finally:
+        foreload.set_memory_budget(None)
+
+
+def test_a_budget_that_was_only_found_yields_to_what_is_asked_for(arrays, monkeypatch):
+    from foreload import _foreload
+    monkeypatch.setattr(_foreload, "available_memory", lambda: 128 << 20)
+    try:
+        foreload.set_memory_budget(None)
+        with opened(arrays, memory="80MiB") as train, opened(arrays, memory="40MiB") as valid:  # the order does not matter
+            assert [loader.stats()["memory_budget_bytes"] for loader in (train, valid)] == [80 << 20, 40 << 20]
+            with pytest.raises(foreload.OutOfMemory, match="budget of 64 MiB"):
+                opened(arrays, memory=None)
+    finally:
+        foreload.set_memory_budget(None)
 
 
 def test_a_loader_may_end_while_the_budget_is_locked(arrays):

@@ -35,6 +35,15 @@ def test_every_public_name_exists_and_is_listed():
     assert classes <= set(foreload.__all__)
 
 
+def test_everything_public_says_what_it_is():
+    for name in foreload.__all__:
+        thing = getattr(foreload, name)
+        assert len((vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__) or "") > 20, name
+        for member, value in (vars(thing).items() if isinstance(thing, type) else ()):
+            if not member.startswith("_") and callable(value):
+                assert value.__doc__, f"{name}.{member}"
+
+
 def test_the_documents_name_every_exception_and_transform():
     text = (TOP / "docs" / "python.md").read_text()
     missing = [name for name in foreload.__all__ if name not in text and name not in ("Transform", "DatasetView")]

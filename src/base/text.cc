@@ -163,4 +163,10 @@ std::string format_count(std::uint64_t count) {
   return text;
 }
 
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  if (count == 1) return fmt::format("1 {}", one);
+  return many.empty() ? fmt::format("{} {}s", format_count(count), one)
+                      : fmt::format("{} {}", format_count(count), many);
+}
+
 }  // namespace foreload

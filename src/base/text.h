@@ -16,5 +16,7 @@ std::string format_bytes(Bytes bytes);                   // "1.4 GiB"
 Result<Duration> parse_duration(std::string_view text);  // "5ms", "2s", "100us"
 std::string format_duration(Duration duration);
 std::string format_count(std::uint64_t count);  // "1,281,167"
+// "1 sample", "1,200 samples"; `many` where the plural is not the word with an s.
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many = {});
 
 }  // namespace foreload

@@ -80,5 +80,13 @@ TEST(FormatCountTest, GroupsByThousands) {
   EXPECT_EQ(format_count(~0ull), "18,446,744,073,709,551,615");
 }
 
+TEST(CountedTest, OneIsNotMany) {
+  EXPECT_EQ(counted(0, "sample"), "0 samples");
+  EXPECT_EQ(counted(1, "sample"), "1 sample");
+  EXPECT_EQ(counted(1200, "sample"), "1,200 samples");
+  EXPECT_EQ(counted(1, "class", "classes"), "1 class");
+  EXPECT_EQ(counted(2, "class", "classes"), "2 classes");
+}
+
 }  // namespace
 }  // namespace foreload

@@ -279,7 +279,7 @@ State Loader::Parts::position() const {
 Status Loader::Parts::seek(const State& state) {
   if (forked()) return Error{Code::kCancelled, "this loader belongs to the parent process"};
   const SliceAssignment& assignment = stream_->assignment();
-  FORELOAD_TRY(check_state(state, position(), assignment));
+  FORELOAD_TRY(check_state(state, position(), assignment, options_.shuffle));
   const std::uint64_t per_epoch = assignment.batches_per_epoch();
   const std::uint64_t batch = assignment.shape().global_batch;
   pipeline_->stop();

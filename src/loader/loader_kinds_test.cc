@@ -237,7 +237,7 @@ TEST(LoaderKindsTest, BatchesThatWouldBreakPairsAreRefusedInWords) {
   options.world = 4;
   loader = Loader::open(options);
   ASSERT_FALSE(loader.ok());
-  EXPECT_NE(loader.error().message.find("two samples for each of the 4 rank(s); it is 6"), std::string::npos)
+  EXPECT_NE(loader.error().message.find("two samples for each of 4 ranks; it is 6"), std::string::npos)
       << loader.error().message;
 }
 

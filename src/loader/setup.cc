@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/files.h"
 #include "base/hash.h"
@@ -93,8 +94,8 @@ Status check_pairs(const JobShape& shape) {
   if (shape.unit == 1 || (shape.global_batch % 2 == 0 && shape.global_batch / 2 >= shape.world)) return {};
   return invalid(fmt::format(
       "mixup and cutmix mix pairs of samples, so the global batch must be even and have two samples for each "
-      "of the {} rank(s); it is {}: change batch or global_batch",
-      shape.world, shape.global_batch));
+      "of {}; it is {}: change batch or global_batch",
+      counted(shape.world, "rank"), shape.global_batch));
 }
 
 Status check_against(const LoaderOptions& options, const Source& source) {
@@ -104,15 +105,16 @@ Status check_against(const LoaderOptions& options, const Source& source) {
   if (asked) return {};
   if (options.world > source.size()) {
     return invalid(
-        fmt::format("a world of {} is larger than the dataset {}, which has {} sample(s); use at most {} ranks, or "
-                    "ask for the last batch \"ragged\" or \"pad\"",
-                    options.world, source.uri(), source.size(), source.size()));
+        fmt::format("a world of {} is larger than the dataset {}, which has {}; use at most {}, or choose the last "
+                    "batch (--last, last_batch): \"ragged\" gives some ranks empty batches, \"pad\" repeats samples",
+                    options.world, source.uri(), counted(source.size(), "sample"), counted(source.size(), "rank")));
   }
   if (shape.global_batch <= source.size()) return {};
-  return invalid(
-      fmt::format("a global batch of {} ({} per rank, {} rank(s)) is larger than the dataset {}, which has {} "
-                  "sample(s); use a smaller batch, or ask for the last batch \"ragged\" or \"pad\"",
-                  shape.global_batch, options.batch, options.world, source.uri(), source.size()));
+  const std::string sum = fmt::format("{} per rank, {}", options.batch, counted(options.world, "rank"));
+  return invalid(fmt::format(
+      "a global batch of {} ({}) is larger than the dataset {}, which has {}; use a smaller batch, or "
+      "choose the last batch (--last, last_batch): \"ragged\" makes it shorter, \"pad\" equal for all ranks",
+      shape.global_batch, sum, source.uri(), counted(source.size(), "sample")));
 }
 
 Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) {
@@ -213,7 +215,45 @@ void remember_dimensions(const Source& source, const DimensionTable& learned) {
   if (news > 0 && (missing == 0 || news >= all.size() / 10)) (void)store_dimensions(source, all).ok();
 }
 
-Status check_state(const State& state, const State& here, const SliceAssignment& assignment) {
+namespace {
+
+// What a plan's hash is made of.
+struct PlanFacts {
+  std::uint64_t global_batch = 0;
+  bool shuffle = true;
+  LastBatch last_batch = LastBatch::kAuto;
+};
+
+// A hash can not be read back, but those of all usual plans can be tried.
+std::optional<PlanFacts> plan_with(std::uint64_t hash) {
+  constexpr std::uint64_t kMostTried = 1 << 16;
+  for (std::uint64_t batch = 1; batch <= kMostTried; ++batch) {
+    for (const LastBatch rule : {LastBatch::kAuto, LastBatch::kRagged, LastBatch::kPad, LastBatch::kDrop}) {
+      for (const bool shuffle : {true, false}) {
+        if (plan_hash(shuffle, {.global_batch = batch, .last_batch = rule}) == hash)
+          return PlanFacts{batch, shuffle, rule};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// "global batch 64, in order": those facts in which it differs from `other`.
+std::string differing(const PlanFacts& plan, const std::optional<PlanFacts>& other) {
+  std::vector<std::string> facts;
+  if (!other || plan.global_batch != other->global_batch) {
+    facts.push_back(fmt::format("global batch {}", plan.global_batch));
+  }
+  if (!other || plan.shuffle != other->shuffle) facts.push_back(plan.shuffle ? "shuffled" : "in order");
+  if (!other || plan.last_batch != other->last_batch) {
+    facts.push_back(fmt::format("last batch {}", rule_name(plan.last_batch)));
+  }
+  return fmt::format("{}", fmt::join(facts, ", "));
+}
+
+}  // namespace
+
+Status check_state(const State& state, const State& here, const SliceAssignment& assignment, bool shuffle) {
   const auto differs = [](const char* what, const std::string& saved, const std::string& now, const char* advice) {
     return Error{Code::kMismatch,
                  fmt::format("the saved state does not belong to this loader: its {} is {}, here it is {}; {}", what,
@@ -224,18 +264,20 @@ Status check_state(const State& state, const State& here, const SliceAssignment&
                    "use the Foreload that wrote it");
   }
   if (state.fingerprint != here.fingerprint) {
-    return differs("dataset fingerprint", hex16(state.fingerprint), hex16(here.fingerprint),
-                   "open the dataset it was saved with");
+    return differs("dataset fingerprint", hex16(state.fingerprint),
+                   fmt::format("{} ({})", hex16(here.fingerprint), counted(assignment.shape().samples, "sample")),
+                   "open the dataset it was saved with: other files, lengths or labels make another one");
   }
   if (state.seed != here.seed) {
     return differs("seed", std::to_string(state.seed), std::to_string(here.seed),
                    "open the loader with the saved seed");
   }
   if (state.plan != here.plan) {
-    return differs(
-        "plan", hex16(state.plan), hex16(here.plan),
-        "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, set "
-        "global_batch");
+    const PlanFacts ours{assignment.shape().global_batch, shuffle, assignment.shape().last_batch};
+    const std::optional<PlanFacts> saved = plan_with(state.plan);
+    return differs("plan", saved ? differing(*saved, ours) : "unknown", differing(ours, saved),
+                   "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, "
+                   "give the global batch itself (--global-batch, global_batch)");
   }
   if (state.epoch >= kMostEpochs) {
     return differs("epoch", std::to_string(state.epoch), fmt::format("below {}", kMostEpochs), "the state is damaged");

@@ -40,6 +40,6 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
 void remember_dimensions(const Source& source, const DimensionTable& learned);
 
 // Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
-Status check_state(const State& state, const State& here, const SliceAssignment& assignment);
+Status check_state(const State& state, const State& here, const SliceAssignment& assignment, bool shuffle);
 
 }  // namespace foreload

@@ -43,6 +43,8 @@ std::uint64_t count_positions(const JobShape& shape) {
   }
 }
 
+}  // namespace
+
 // Part of a hash that is stored: names, so that the order of the enumerators may change.
 const char* rule_name(LastBatch rule) {
   switch (rule) {
@@ -57,8 +59,6 @@ const char* rule_name(LastBatch rule) {
   }
   FORELOAD_CHECK(false, "every last-batch rule has a name");
 }
-
-}  // namespace
 
 SliceAssignment::SliceAssignment(const JobShape& shape) : shape_(shape) {
   FORELOAD_CHECK(shape.global_batch > 0, "the options were checked: a global batch has samples");

@@ -40,6 +40,8 @@ class SliceAssignment {
   std::uint64_t batches_ = 0;
 };
 
+const char* rule_name(LastBatch rule);  // "auto", "ragged", …
+
 // The hash that a State carries: (shuffle, last-batch rule, sampling, global batch).
 std::uint64_t plan_hash(bool shuffle, const JobShape& shape);
 

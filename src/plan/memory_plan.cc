@@ -33,11 +33,11 @@ Error too_small(const MemoryNeeds& needs, Bytes scratch, Bytes transit) {
   const Bytes least = (batches + scratch + needs.table_bytes + transit + 1_MiB - 1) / 1_MiB;
   return {Code::kNoMemory,
           fmt::format(
-              "the memory budget of {} is too small: {} batches need {}, {} prep thread(s) {}, tables {}, bytes in "
+              "the memory budget of {} is too small: {} batches need {}, {} {}, tables {}, bytes in "
               "transit {}: at least {} MiB in all. Raise the memory budget, or lower the batch size or the number of "
               "threads",
-              format_bytes(needs.budget), slots, format_bytes(batches), needs.threads, format_bytes(scratch),
-              format_bytes(needs.table_bytes), format_bytes(transit), least)};
+              format_bytes(needs.budget), slots, format_bytes(batches), counted(needs.threads, "prep thread"),
+              format_bytes(scratch), format_bytes(needs.table_bytes), format_bytes(transit), least)};
 }
 
 }  // namespace

@@ -4,7 +4,8 @@
 // - rows above the box are skipped from row 0 on, which libjpeg does without reconstructing them;
 // - columns are cut at whole MCUs, as cover_columns() says; but from column 0 on where libjpeg smooths, because it
 //   would take the left edge of the cut for that of the picture (rows and the right edge it handles well);
-// - the rest of the file is never read.
+// - the rest of the file is never read;
+// - codes are read by our own decoder (jpeg_entropy.h), or by libjpeg's, from the beginning, when ours gives up.
 //
 // What counts as a bad sample follows Pillow: a file without its end is refused even if the box is complete;
 // data that is wrong inside is decoded, and remembered as damaged.
@@ -16,6 +17,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "prep/jpeg_bytes.h"
+#include "prep/jpeg_entropy.h"
 #include "prep/jpeg_frame.h"
 #include "prep/jpeg_layout.h"
 #include "prep/jpeg_library.h"
@@ -32,6 +35,7 @@ constexpr std::size_t kMisalignment = 4;
 
 class JpegDecoder final : public ImageDecoder {
  public:
+  explicit JpegDecoder(bool is_plain) : is_plain_(is_plain) {}
   void hint_rows(std::span<const std::uint32_t> offsets) override { hint_ = offsets; }
   Result<Dimensions> open(std::span<const std::byte> bytes, const Limits& limits) override;
   // libjpeg crops columns of a scaled picture rightly for the usual samplings only.
@@ -51,11 +55,15 @@ class JpegDecoder final : public ImageDecoder {
   Bytes row_scratch(const Box& box) const;
   Bytes library_bytes() const;
   Result<Box> give_to_library(const Box& box, std::span<std::uint8_t> room);
-  void start_at(std::uint32_t row);
+  void start_at_row();
+  Status start_again();
   void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) const;
 
+  const bool is_plain_;
   JpegReader reader_;
+  JpegEntropy entropy_;
   std::span<const std::byte> bytes_;
+  std::span<const std::byte> given_;  // to libjpeg: the same, or the splice
   std::uint32_t most_scans_ = 0;
   std::uint32_t eighths_ = 8;
   JpegFrame frame_;
@@ -64,6 +72,8 @@ class JpegDecoder final : public ImageDecoder {
   std::vector<std::uint32_t> rows_;      // of a crop-addressable file, at most 32 KiB; else empty
   std::uint32_t width_ = 0;              // of the box
   McuRange columns_;                     // that libjpeg reconstructs
+  std::uint32_t next_row_ = 0;           // of what libjpeg decodes
+  JDIMENSION rows_read_ = 0;
   std::uint8_t* row_ = nullptr;
   std::size_t first_pixel_ = 0;  // of the box, in row_
 };
@@ -74,6 +84,7 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
   bytes_ = bytes;
   most_scans_ = limits.scans;
   eighths_ = 8;
+  entropy_.forget();
   if (find_rows()) {
     frame_ = JpegFrame::of(layout_);
     FORELOAD_TRY(check_pixels(frame_.size, limits));
@@ -153,8 +164,10 @@ Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
   const Bytes widest = row_bytes(widest_columns_of(inner, width).count()) + kMisalignment;
   FORELOAD_CHECK(widest <= row_room, "a splice is not cut elsewhere");
   columns_ = columns_of(inner, width);
-  const std::uint32_t row = inner.y;
-  if (!reader_.guard().run([this, row] { start_at(row); })) return reader_.error();
+  next_row_ = inner.y;
+  if (!reader_.guard().run([this] { start_at_row(); })) {
+    FORELOAD_TRY(start_again());
+  }
   FORELOAD_CHECK(reader_.info().output_width == columns_.count(), "libjpeg cuts at the MCUs that were given");
   width_ = box.width;
   row_ = scratch.data() + kMisalignment;
@@ -165,13 +178,15 @@ Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
 
 // Opens the file in libjpeg, or the splice of it; returns where the box is in that.
 Result<Box> JpegDecoder::give_to_library(const Box& box, std::span<std::uint8_t> room) {
+  given_ = bytes_;
   if (rows_.empty()) return box;  // opened already
   const JpegSplice splice = plan_jpeg_splice(layout_, box, eighths_);
   if (is_spliced(splice)) {
     const auto out = std::as_writable_bytes(room);
     const auto size = write_jpeg_splice(bytes_, layout_, splice, rows_, out);
     if (size) {
-      FORELOAD_TRY(reader_.open(out.first(*size), most_scans_));
+      given_ = out.first(*size);
+      FORELOAD_TRY(reader_.open(given_, most_scans_));
       return splice.box;
     }
   }
@@ -179,7 +194,7 @@ Result<Box> JpegDecoder::give_to_library(const Box& box, std::span<std::uint8_t>
   return box;
 }
 
-void JpegDecoder::start_at(std::uint32_t row) {
+void JpegDecoder::start_at_row() {
   jpeg_decompress_struct& info = reader_.info();
   info.out_color_space = info.num_components == 4 ? JCS_CMYK : JCS_EXT_RGBX;
   info.dct_method = JDCT_ISLOW;
@@ -193,16 +208,31 @@ void JpegDecoder::start_at(std::uint32_t row) {
     JDIMENSION count = columns_.count();
     jpeg_crop_scanline(&info, &first, &count);
   }
-  if (row > 0) jpeg_skip_scanlines(&info, row);
+  const std::uint32_t mcu_width = frame_.mcu_width() / DCTSIZE * eighths_;
+  const std::uint32_t mcu_height = frame_.mcu_height() / DCTSIZE * eighths_;
+  const McuRange mcus{columns_.first / mcu_width, parts_of(columns_.end, mcu_width)};
+  if (!is_plain_ && !entropy_.gave_up()) entropy_.take_over(info, mcus, next_row_ / mcu_height);
+  if (next_row_ > 0) jpeg_skip_scanlines(&info, next_row_);
+}
+
+// libjpeg failed. When that was because our own decoder of its data gave up: once more from the beginning, without.
+Status JpegDecoder::start_again() {
+  if (!entropy_.gave_up()) return reader_.error();
+  FORELOAD_TRY(reader_.open(given_, most_scans_));
+  if (!reader_.guard().run([this] { start_at_row(); })) return reader_.error();
+  return {};
 }
 
 Result<const std::uint8_t*> JpegDecoder::next_row() {
-  JDIMENSION read = 0;
-  JDIMENSION* const read_to = &read;
-  if (!reader_.guard().run([this, read_to] { *read_to = jpeg_read_scanlines(&reader_.info(), &row_, 1); })) {
-    return reader_.error();
+  const auto read_row = [this] {
+    return reader_.guard().run([this] { rows_read_ = jpeg_read_scanlines(&reader_.info(), &row_, 1); });
+  };
+  if (!read_row()) {
+    FORELOAD_TRY(start_again());
+    if (!read_row()) return reader_.error();
   }
-  FORELOAD_CHECK(read == 1, "our source never suspends");
+  FORELOAD_CHECK(rows_read_ == 1, "our source never suspends");
+  ++next_row_;
   std::uint8_t* pixels = row_ + first_pixel_ * kPixelBytes;
   if (frame_.components == 4) cmyk_to_rgb(pixels, width_);
   return static_cast<const std::uint8_t*>(pixels);
@@ -231,7 +261,11 @@ Result<Dimensions> jpeg_dimensions(std::span<const std::byte> bytes) {
 }
 
 std::unique_ptr<ImageDecoder> make_jpeg_decoder() {
-  return std::make_unique<JpegDecoder>();
+  return std::make_unique<JpegDecoder>(false);
+}
+
+std::unique_ptr<ImageDecoder> make_plain_jpeg_decoder() {
+  return std::make_unique<JpegDecoder>(true);
 }
 
 }  // namespace foreload

@@ -12,5 +12,7 @@ namespace foreload {
 bool is_jpeg(std::span<const std::byte> bytes);
 Result<Dimensions> jpeg_dimensions(std::span<const std::byte> bytes);
 std::unique_ptr<ImageDecoder> make_jpeg_decoder();
+// The same with libjpeg's own decoder of the data: what ours is compared with.
+std::unique_ptr<ImageDecoder> make_plain_jpeg_decoder();
 
 }  // namespace foreload

@@ -14,6 +14,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "prep/jpeg_bytes.h"
+
 namespace foreload {
 
 namespace {
@@ -24,30 +26,14 @@ constexpr unsigned kEndOfBlock = 0x00;
 constexpr unsigned kSixteenZeros = 0xf0;
 constexpr std::size_t kLongestCode = 16;
 
-// Natural place of each place of the zigzag: diagonals, every second one upwards.
-constexpr std::array<std::uint8_t, 64> make_zigzag() {
-  std::array<std::uint8_t, 64> order{};
-  std::size_t next = 0;
-  for (int diagonal = 0; diagonal < 15; ++diagonal) {
-    for (int i = 0; i <= diagonal; ++i) {
-      const int x = diagonal % 2 == 0 ? i : diagonal - i;
-      const int y = diagonal - x;
-      if (x < 8 && y < 8) order[next++] = static_cast<std::uint8_t>(y * 8 + x);
-    }
-  }
-  return order;
-}
-
-constexpr auto kZigzag = make_zigzag();
-
 // For each row of a block and each mask of its coefficients: the mask in zigzag order.
 using MaskTable = std::array<std::array<std::uint64_t, 256>, 8>;
 
 constexpr MaskTable make_masks() {
   MaskTable masks{};
   for (std::size_t i = 0; i < 64; ++i) {
-    const std::size_t row = kZigzag[i] / 8;
-    const unsigned bit = 1u << kZigzag[i] % 8;
+    const std::size_t row = kJpegZigzag[i] / 8;
+    const unsigned bit = 1u << kJpegZigzag[i] % 8;
     for (unsigned mask = 0; mask < 256; ++mask) {
       if (mask & bit) masks[row][mask] |= std::uint64_t{1} << i;
     }
@@ -134,7 +120,7 @@ void JpegSymbolCounts::add(const std::int16_t* block, int last_dc) {
   for (; left != 0; left &= left - 1) {
     const auto place = static_cast<unsigned>(std::countr_zero(left));
     const unsigned zeros = place - last - 1;
-    const unsigned bits = bits_of(block[kZigzag[place]]);
+    const unsigned bits = bits_of(block[kJpegZigzag[place]]);
     most_bits = std::max(most_bits, bits);
     ac_[kSixteenZeros] += zeros >> 4;
     ++ac_[(zeros << 4 & 0xf0) | (bits & 15)];

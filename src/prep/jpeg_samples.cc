@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 
 #include <jpeglib.h>
 
@@ -83,6 +84,15 @@ J_COLOR_SPACE color_space(int components) {
 
 }  // namespace
 
+namespace {
+
+void reverse_codes(JHUFF_TBL& table) {
+  const int symbols = std::accumulate(std::begin(table.bits) + 1, std::end(table.bits), 0);
+  std::reverse(table.huffval, table.huffval + symbols);
+}
+
+}  // namespace
+
 std::vector<std::byte> make_jpeg(const JpegSpec& spec) {
   jpeg_compress_struct info;
   jpeg_error_mgr errors;
@@ -99,6 +109,10 @@ std::vector<std::byte> make_jpeg(const JpegSpec& spec) {
   if (spec.components == 4) jpeg_set_colorspace(&info, spec.seed % 2 == 0 ? JCS_YCCK : JCS_CMYK);
   jpeg_set_quality(&info, spec.quality, TRUE);
   set_sampling(info, spec);
+  for (int i = 0; spec.long_codes && i < 2; ++i) {
+    reverse_codes(*info.dc_huff_tbl_ptrs[i]);
+    reverse_codes(*info.ac_huff_tbl_ptrs[i]);
+  }
   info.arith_code = spec.arithmetic;
   info.restart_interval = spec.restart;
   std::vector<jpeg_scan_info> scans;

@@ -20,7 +20,8 @@ struct JpegSpec {
   int most_scans = 0;  // a progressive file ends after so many, with its end-of-image marker; 0: none is missing
   bool arithmetic = false;
   bool one_scan_per_component = false;
-  unsigned restart = 0;  // MCUs between restart markers
+  unsigned restart = 0;     // MCUs between restart markers
+  bool long_codes = false;  // Huffman tables in which what is frequent has the longest codes
   std::uint64_t seed = 1;
 };
 

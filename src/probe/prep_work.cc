@@ -78,7 +78,7 @@ Status PixelWork::push_rows(std::uint32_t count, RowSink& to) {
   return {};
 }
 
-DecodeWork::DecodeWork() : decoder_(make_jpeg_decoder()) {}
+DecodeWork::DecodeWork() : decoder_(make_plain_jpeg_decoder()) {}
 
 // An empty box stands for the whole picture.
 Status DecodeWork::decode(const std::vector<std::byte>& jpeg, Box box) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "base/text.h"
 #include "source/describe.h"
 
 namespace foreload {
@@ -51,8 +52,8 @@ Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
                    fmt::format("{}: the file is gone since it was indexed", describe_sample(source_, id))};
     }
     if (error.code != Code::kIo || attempt == kAttempts) {
-      return Error{error.code, fmt::format("{}: can not be read after {} attempt(s): {}", describe_sample(source_, id),
-                                           attempt, error.message)};
+      return Error{error.code, fmt::format("{}: can not be read after {}: {}", describe_sample(source_, id),
+                                           counted(static_cast<std::uint64_t>(attempt), "attempt"), error.message)};
     }
     const Error stopped{Code::kCancelled, "stopped"};
     if (stop_()) return stopped;

@@ -62,6 +62,30 @@ std::uint64_t files_there(const ScannedClass& each) {
   return count;
 }
 
+std::uint64_t folders_with_files(const ScannedClass& each) {
+  std::uint64_t count = 0;
+  for (const ScannedFolder& folder : each.folders) count += files_there(folder) > 0 ? 1 : 0;
+  return count;
+}
+
+// Who gives the folder around train/ and val/ gets these as classes. A class with one folder of files in it is usual in
+// some datasets, a class with several and no files of its own is not. Empty: nothing is suspicious.
+std::string doubt_of_level(const std::vector<ScannedClass>& classes) {
+  std::uint64_t filled = 0;
+  bool all_hold_classes = true;
+  std::string first;
+  for (const ScannedClass& each : classes) {
+    if (files_there(each) == 0) continue;
+    if (filled++ == 0) first = each.name;
+    const bool holds_classes = files_there(each.folders[0]) == 0 && folders_with_files(each) > 1;
+    all_hold_classes = all_hold_classes && holds_classes;
+  }
+  if (filled == 1) return fmt::format("1 class holds all samples: is its folder {} meant?", printable(first));
+  if (filled == 0 || !all_hold_classes) return {};
+  return fmt::format("all {} classes hold folders and no files: is one of them meant, as {}?", format_count(filled),
+                     printable(first));
+}
+
 void add_folder(IndexBuilder& builder, const ScannedFolder& folder, std::int64_t label) {
   const std::uint64_t directory = builder.add_directory(folder.path, folder.facts.mtime_ns, folder.facts.listing);
   for (std::size_t i = 0; i < folder.files.size(); ++i) {
@@ -99,12 +123,12 @@ Error FolderDataset::nothing_found(const Warnings& warnings) const {
   const std::uint64_t outside = warnings.count(Cause::kLinkOutside);
   std::string why = fmt::format("the folder {} holds no samples: looked for {}", place_.folder, payload_extensions());
   if (const std::uint64_t ignored = warnings.count(Cause::kOtherExtension); ignored > 0) {
-    why += fmt::format("; {} files with other extensions were ignored (tar shards are named as '{}/*.tar')",
-                       format_count(ignored), place_.folder);
+    why += fmt::format("; {} with other extensions {} ignored (tar shards are named as '{}/*.tar')",
+                       counted(ignored, "file"), ignored == 1 ? "was" : "were", place_.folder);
   }
   if (outside > 0) {
-    why += fmt::format("; {} links were refused because they lead outside of it: open the folder they lead to",
-                       format_count(outside));
+    why +=
+        fmt::format("; {} refused for leading outside of it: open the folder that is linked", counted(outside, "link"));
   }
   return {Code::kNotFound, why};
 }
@@ -131,6 +155,7 @@ Result<std::vector<std::byte>> FolderDataset::scan(ScanContext& context) const {
     ++label;
   }
   for (const std::string& line : context.warnings.lines()) builder.add_note(line);
+  if (const std::string doubt = doubt_of_level(found.classes); !doubt.empty()) builder.add_note(doubt);
   return std::move(builder).finish();
 }
 

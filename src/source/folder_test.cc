@@ -51,9 +51,9 @@ TEST(FolderTest, AFlatFolderHasNoLabels) {
 
 TEST(FolderTest, FilesBesideClassesAreIgnoredWithOneWarning) {
   const TestFolder folder;
-  for (const char* name : {"cat/1.jpg", "stray.jpg", "another.png"}) folder.write(name, "x");
+  for (const char* name : {"cat/1.jpg", "dog/1.jpg", "stray.jpg", "another.png"}) folder.write(name, "x");
   const Opening opening = open_at(folder.path());
-  EXPECT_EQ(keys_of(opening.source()), (Strings{"cat/1.jpg"}));
+  EXPECT_EQ(keys_of(opening.source()), (Strings{"cat/1.jpg", "dog/1.jpg"}));
   ASSERT_EQ(opening.warnings.size(), 1u);
   EXPECT_TRUE(opening.warned_of("2 files beside the class folders ignored: first is another.png"))
       << opening.warnings[0];
@@ -71,6 +71,24 @@ TEST(FolderTest, OtherExtensionsAreIgnoredAndCountedAndHiddenOnesAreNot) {
   EXPECT_TRUE(opening.warned_of("3 files ignored")) << opening.warnings[0];
 }
 
+TEST(FolderTest, AFolderGivenOneLevelTooHighIsDoubted) {
+  const auto warnings = [](const Strings& names) {
+    const TestFolder folder;
+    for (const std::string& name : names) folder.write(name, "x");
+    const Opening cold = open_at(folder.path());
+    EXPECT_EQ(open_at(folder.path()).warnings, cold.warnings);
+    return cold.warnings.empty() ? "" : cold.warnings[0].substr(folder.path().size() + 2);
+  };
+  EXPECT_EQ(warnings({"train/cat/1.jpg", "train/dog/1.jpg"}), "1 class holds all samples: is its folder train meant?");
+  EXPECT_EQ(warnings({"images/1.jpg", "images/2.jpg"}), "1 class holds all samples: is its folder images meant?");
+  EXPECT_EQ(warnings({"train/cat/1.jpg", "train/dog/1.jpg", "val/cat/1.jpg", "val/dog/1.jpg"}),
+            "all 2 classes hold folders and no files: is one of them meant, as train?");
+  EXPECT_EQ(warnings({"cat/1.jpg", "dog/1.jpg"}), "");
+  EXPECT_EQ(warnings({"cat/images/1.jpg", "dog/images/1.jpg"}), "");
+  EXPECT_EQ(warnings({"cat/a/1.jpg", "cat/b/1.jpg", "dog/1.jpg"}), "");
+  EXPECT_EQ(warnings({"1.jpg", "2.jpg"}), "");
+}
+
 TEST(FolderTest, AnEmptyClassKeepsItsRank) {
   const TestFolder folder;
   fs::create_directory(folder.path("b"));
@@ -78,7 +96,7 @@ TEST(FolderTest, AnEmptyClassKeepsItsRank) {
   const Opening opening = open_at(folder.path());
   EXPECT_EQ(labels_of(opening.source()), (Labels{0, 2}));
   EXPECT_EQ(opening.source().classes(), (Strings{"a", "b", "c"}));
-  EXPECT_TRUE(opening.warned_of("1 class folders without samples: first is b"));
+  EXPECT_TRUE(opening.warned_of("1 class folder without samples: b"));
 }
 
 TEST(FolderTest, AZeroByteFileIsASample) {
@@ -108,14 +126,15 @@ TEST(FolderTest, LinksToTheOutsideAreRefusedAndNothingThereIsOpened) {
   outside.write("more/secret.jpg", "secret");
   const TestFolder folder;
   folder.write("a/1.jpg", "one");
+  folder.write("c/1.jpg", "one");
   fs::create_symlink(outside.path("secret.jpg"), folder.path("a/2.jpg"));
   fs::create_symlink("../../" + fs::path(outside.path()).filename().string() + "/secret.jpg", folder.path("a/3.jpg"));
   fs::create_directory_symlink(outside.path("more"), folder.path("b"));
   fs::create_symlink("/dev/zero", folder.path("a/4.jpg"));
   const Opening opening = open_at(folder.path());
   ASSERT_TRUE(opening.result.ok()) << opening.result.error().message;
-  EXPECT_EQ(keys_of(opening.source()), (Strings{"a/1.jpg"}));
-  EXPECT_EQ(opening.source().classes(), (Strings{"a"}));
+  EXPECT_EQ(keys_of(opening.source()), (Strings{"a/1.jpg", "c/1.jpg"}));
+  EXPECT_EQ(opening.source().classes(), (Strings{"a", "c"}));
   ASSERT_EQ(opening.warnings.size(), 1u);
   EXPECT_TRUE(opening.warned_of("4 links refused because they lead outside of the dataset: first is a/2.jpg"));
 }
@@ -127,7 +146,7 @@ TEST(FolderTest, OnlyLinksToTheOutsideIsAnError) {
   fs::create_symlink(outside.path("1.jpg"), folder.path("1.jpg"));
   const Opening opening = open_at(folder.path());
   ASSERT_FALSE(opening.result.ok());
-  EXPECT_NE(opening.result.error().message.find("1 links were refused"), std::string::npos);
+  EXPECT_NE(opening.result.error().message.find("1 link refused"), std::string::npos);
   EXPECT_TRUE(index_files(folder.path()).empty());
 }
 
@@ -169,7 +188,7 @@ TEST(FolderTest, PathsThatAreTooLongAreSkippedWithAWarning) {
   const Opening opening = open_at(folder.path());
   ASSERT_TRUE(opening.result.ok()) << opening.result.error().message;
   EXPECT_EQ(opening.source().size(), 17u);
-  EXPECT_TRUE(opening.warned_of("1 entries skipped because their path is too long"));
+  EXPECT_TRUE(opening.warned_of("1 entry skipped because its path is too long"));
   EXPECT_EQ(bytes_of(opening.source(), 16), "");
   run("rm -rf " + folder.path("a"));  // std::filesystem can not remove such depths
 }

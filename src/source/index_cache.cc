@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/machine.h"
+#include "source/index_changes.h"
 #include "source/payload.h"
 #include "source/warnings.h"
 
@@ -77,9 +78,8 @@ unsigned scan_threads(const SourceOptions& options) {
   return options.threads > 0 ? options.threads : usable_cores();
 }
 
-// Nothing: there is no file, or it does not fit any more.
-std::optional<CachedIndex> load(const Dataset& dataset, const Candidate& candidate, const std::string& uri,
-                                const SourceOptions& options) {
+// What the file at a candidate's path holds, if anything.
+std::optional<CachedIndex> load(const Candidate& candidate, const std::string& uri, const SourceOptions& options) {
   struct stat status {};
   // A link could lead anywhere; ours never is one.
   if (lstat(candidate.path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
@@ -91,8 +91,36 @@ std::optional<CachedIndex> load(const Dataset& dataset, const Candidate& candida
     }
     return std::nullopt;
   }
-  if (!dataset.is_current(index->view(), candidate.path, scan_threads(options))) return std::nullopt;
   return CachedIndex{std::move(*index), candidate.path};
+}
+
+// What the candidates' files hold: an index that fits, and otherwise the newest of those that do not fit any more.
+struct Known {
+  std::optional<CachedIndex> current;
+  std::optional<CachedIndex> outdated;
+};
+
+Known find_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
+  Known known;
+  for (const Candidate& candidate : candidates(dataset.place(), options)) {
+    std::optional<CachedIndex> found = load(candidate, uri, options);
+    if (!found) continue;
+    const IndexView& view = found->index.view();
+    if (dataset.is_current(view, candidate.path, scan_threads(options))) {
+      known.current = std::move(found);
+      return known;
+    }
+    const bool is_newer = !known.outdated || known.outdated->index.view().scan_time_ns() < view.scan_time_ns();
+    if (is_newer) known.outdated = std::move(found);
+  }
+  return known;
+}
+
+void tell_changes(const IndexView& before, const IndexView& after, const std::string& uri,
+                  const SourceOptions& options) {
+  if (!options.warn || before.kind() != after.kind()) return;
+  const IndexChanges changes = compare_indexes(before, after);
+  if (changes.any()) warn(options, uri, fmt::format("changed since it was indexed, {}: indexed anew", changes.text()));
 }
 
 Result<std::vector<std::byte>> scan(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
@@ -153,14 +181,13 @@ Status save_index(const Dataset& dataset, const std::string& path, std::span<con
 }
 
 Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
-  std::optional<CachedIndex> found;
-  for (const Candidate& candidate : candidates(dataset.place(), options)) {
-    if (!options.rebuild_index && !found) found = load(dataset, candidate, uri, options);
-  }
+  Known known = options.rebuild_index ? Known{} : find_index(dataset, uri, options);
+  std::optional<CachedIndex> found = std::move(known.current);
   if (!found) {
     FORELOAD_ASSIGN(std::vector<std::byte> content, scan(dataset, uri, options));
     const std::span<const std::byte> bytes = content;  // stays valid: the vector is moved, not copied
     FORELOAD_ASSIGN(Index built, Index::from_bytes(std::move(content)));
+    if (known.outdated) tell_changes(known.outdated->index.view(), built.view(), uri, options);
     found = keep(dataset, std::move(built), bytes, uri, options);
     give_back_memory();
   }

@@ -17,7 +17,8 @@ struct CachedIndex {
 };
 
 // Beside the dataset or, where that is not writable, in $XDG_CACHE_HOME/foreload or ~/.cache/foreload; only in
-// options.index_folder if that is given. A damaged file is built anew with a warning. Blocks for the scan.
+// options.index_folder if that is given. A damaged file is built anew with a warning, one that does not fit any more
+// with a warning that counts what changed. Blocks for the scan.
 Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options);
 
 // Writes the index file at `path`. A folder that nobody may write to (mode 0555) is left alone, also by root.

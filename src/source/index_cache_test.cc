@@ -105,6 +105,36 @@ TEST(IndexCacheTest, EveryChangeOfADirectoryIsSeen) {
   }
 }
 
+TEST(IndexCacheTest, ARescanTellsWhatChanged) {
+  const TestFolder folder;
+  fill_classes(folder);
+  const auto expect_note = [&](const std::string& what) {
+    wait_a_tick();
+    const Opening opening = open_at(folder.path());
+    EXPECT_EQ(opening.warned_of("indexed anew"), !what.empty());
+    EXPECT_TRUE(opening.warned_of(what.empty() ? "" : "changed since it was indexed, " + what + ": indexed anew"))
+        << what;
+    EXPECT_FALSE(open_at(folder.path()).warned_of("indexed anew")) << "after " << what;
+  };
+  expect_note("");
+  for (const char* name : {"a/7.jpg", "b/8.jpg", "c/9.jpg"}) folder.write(name, "new");
+  expect_note("+3 samples");
+  fs::remove(folder.path("a/7.jpg"));
+  expect_note("-1 sample");
+  folder.write(".other/x.jpg", "longer than before");
+  fs::rename(folder.path(".other/x.jpg"), folder.path("b/8.jpg"));
+  expect_note("1 sample changed");
+  folder.write("b/10.jpg", "new");
+  folder.write("b/11.jpg", "new");
+  fs::remove(folder.path("c/9.jpg"));
+  fs::remove(folder.path("b/8.jpg"));
+  folder.write("b/8.jpg", "once more");
+  expect_note("+2 samples, -1, 1 changed");
+  folder.write("b/passing.txt", "no sample");
+  fs::remove(folder.path("b/passing.txt"));
+  expect_note("");
+}
+
 TEST(IndexCacheTest, ANewClassIsSeen) {
   const TestFolder folder;
   fill_classes(folder);

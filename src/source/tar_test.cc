@@ -58,10 +58,10 @@ TEST(TarTest, LabelsThatAreMissingOrNoIntegersAreReported) {
                             tar_entry("b.cls", "2") + tar_entry("c.jpg", "1") + tar_entry("d.cls", "4") + tar_end());
   const Opening opening = open_at(folder.path("x.tar"));
   EXPECT_EQ(labels_of(opening.source()), (Labels{kNoLabel, 2, kNoLabel}));
-  EXPECT_TRUE(opening.warned_of("1 label members that hold no integer, taken as no label: first is x.tar: a.cls"));
+  EXPECT_TRUE(opening.warned_of("1 label member that holds no integer, taken as no label: x.tar: a.cls"));
   EXPECT_TRUE(opening.warned_of("2 samples without label: first is a.jpg"));
-  EXPECT_TRUE(opening.warned_of("1 groups in tars skipped"));
-  EXPECT_TRUE(opening.warned_of("first is x.tar: d"));
+  EXPECT_TRUE(opening.warned_of("1 group in tars skipped"));
+  EXPECT_TRUE(opening.warned_of(": x.tar: d"));
 }
 
 TEST(TarLabelTest, OnlyWholeNumbersAreLabels) {
@@ -115,8 +115,8 @@ TEST(TarTest, ATarOfAFolderIsTheSameDatasetAsTheFolder) {
     for (SampleId id = 0; id < tar.source().size(); ++id) {
       EXPECT_EQ(bytes_of(tar.source(), id), bytes_of(original.source(), id));
     }
-    EXPECT_TRUE(tar.warned_of("1 files beside the class folders ignored"));
-    EXPECT_TRUE(tar.warned_of("1 class folders without samples: first is empty"));
+    EXPECT_TRUE(tar.warned_of("1 file beside the class folders ignored"));
+    EXPECT_TRUE(tar.warned_of("1 class folder without samples: empty"));
   }
 }
 
@@ -198,8 +198,8 @@ TEST(TarTest, ATruncatedTailIsReportedWithShardAndEntry) {
   const Opening opening = open_at(folder.path("x.tar"));
   ASSERT_TRUE(opening.result.ok());
   EXPECT_EQ(opening.source().size(), 1u);
-  EXPECT_TRUE(opening.warned_of("first is x.tar: a/2.jpg")) << opening.warnings.at(0);
-  EXPECT_TRUE(open_at(folder.path("x.tar")).warned_of("first is x.tar: a/2.jpg"));
+  EXPECT_TRUE(opening.warned_of(": x.tar: a/2.jpg")) << opening.warnings.at(0);
+  EXPECT_TRUE(open_at(folder.path("x.tar")).warned_of(": x.tar: a/2.jpg"));
 }
 
 TEST(TarTest, ACutBetweenTwoEntriesIsReportedWithShardAndLastEntry) {
@@ -208,7 +208,7 @@ TEST(TarTest, ACutBetweenTwoEntriesIsReportedWithShardAndLastEntry) {
   const Opening opening = open_at(folder.path("x.tar"));
   ASSERT_TRUE(opening.result.ok());
   EXPECT_EQ(opening.source().size(), 2u);
-  EXPECT_TRUE(opening.warned_of("first is x.tar: after a/2.jpg"));
+  EXPECT_TRUE(opening.warned_of(": x.tar: after a/2.jpg"));
 }
 
 TEST(TarTest, EvilNamesAreOnlyKeysOrRefused) {
@@ -227,7 +227,7 @@ TEST(TarTest, EvilNamesAreOnlyKeysOrRefused) {
   for (SampleId id = 0; id < 2; ++id) EXPECT_EQ(opening.source().locate(id).path, "x.tar");
   EXPECT_TRUE(opening.warned_of("4 tar entries skipped because of their name"));
   EXPECT_TRUE(opening.warned_of("2 links in tars skipped"));
-  EXPECT_TRUE(opening.warned_of("1 entries of other types in tars skipped"));
+  EXPECT_TRUE(opening.warned_of("1 entry of another type in tars skipped"));
 }
 
 TEST(TarTest, MemberNamesAreMadePlain) {
@@ -265,7 +265,7 @@ TEST(TarTest, TheSameKeyTwiceIsKeptTwiceWithAWarning) {
   EXPECT_EQ(keys_of(opening.source()), (Strings{"a/1.jpg", "a/1.jpg", "b/1.jpg"}));
   EXPECT_EQ(bytes_of(opening.source(), 0), "old");
   EXPECT_EQ(bytes_of(opening.source(), 1), "new");
-  EXPECT_TRUE(opening.warned_of("1 keys are there more than once, all are kept: first is a/1.jpg"));
+  EXPECT_TRUE(opening.warned_of("1 key is there more than once, all are kept: a/1.jpg"));
 }
 
 TEST(TarTest, SeveralPayloadsInAGroupGiveOneSample) {

@@ -9,52 +9,66 @@ namespace foreload {
 
 namespace {
 
+// With "[one case|several cases]" where the number matters.
 std::string describe(Cause cause) {
   switch (cause) {
     case Cause::kOtherExtension:
-      return "files ignored, their extension is none of " + payload_extensions();
+      return "[file|files] ignored, [its|their] extension is none of " + payload_extensions();
     case Cause::kBesideClasses:
-      return "files beside the class folders ignored";
+      return "[file|files] beside the class folders ignored";
     case Cause::kEmptyClass:
-      return "class folders without samples";
+      return "class [folder|folders] without samples";
     case Cause::kLinkOutside:
-      return "links refused because they lead outside of the dataset";
+      return "[link|links] refused because [it leads|they lead] outside of the dataset";
     case Cause::kLinkBroken:
-      return "links skipped because they lead nowhere";
+      return "[link|links] skipped because [it leads|they lead] nowhere";
     case Cause::kLoop:
-      return "links skipped because they lead back to a folder around them";
+      return "[link|links] skipped because [it leads|they lead] back to a folder around [it|them]";
     case Cause::kTooDeep:
-      return "folders skipped because they are nested too deeply";
+      return "[folder|folders] skipped because [it is|they are] nested too deeply";
     case Cause::kSpecialFile:
-      return "devices, pipes and sockets skipped";
+      return "[device, pipe or socket|devices, pipes and sockets] skipped";
     case Cause::kNameTooLong:
-      return "entries skipped because their path is too long";
+      return "[entry|entries] skipped because [its|their] path is too long";
     case Cause::kVanished:
-      return "files skipped because they vanished during the scan";
+      return "[file|files] skipped because [it|they] vanished during the scan";
     case Cause::kTarLink:
-      return "links in tars skipped";
+      return "[link|links] in tars skipped";
     case Cause::kTarSpecial:
-      return "entries of other types in tars skipped";
+      return "[entry|entries] of [another type|other types] in tars skipped";
     case Cause::kTarSparse:
-      return "sparse files in tars skipped (pack them without --sparse)";
+      return "sparse [file|files] in tars skipped (pack [it|them] without --sparse)";
     case Cause::kTarName:
-      return "tar entries skipped because of their name (\"..\", NUL, empty or longer than 4096 bytes)";
+      return "tar [entry|entries] skipped because of [its|their] name (\"..\", NUL, empty or longer than 4096 bytes)";
     case Cause::kTruncated:
-      return "tars end in the middle of an entry, which is lost (copy the shard again)";
+      return "[tar ends|tars end] in the middle of an entry, which is lost (copy the shard again)";
     case Cause::kNoEndMark:
-      return "tars end without their end mark: they may be cut";
+      return "[tar ends without its|tars end without their] end mark: [it|they] may be cut";
     case Cause::kNoPayload:
-      return "groups in tars skipped because none of their members is " + payload_extensions();
+      return "[group|groups] in tars skipped because none of [its|their] members is " + payload_extensions();
     case Cause::kSeveralPayloads:
-      return "groups in tars have several samples, the first is taken";
+      return "[group in tars has|groups in tars have] several samples, the first is taken";
     case Cause::kLabelMissing:
-      return "samples without label";
+      return "[sample|samples] without label";
     case Cause::kLabelUnreadable:
-      return "label members that hold no integer, taken as no label";
+      return "label [member that holds|members that hold] no integer, taken as no label";
     case Cause::kSameKey:
-      return "keys are there more than once, all are kept";
+      return "[key is|keys are] there more than once, all are kept";
   }
   return "unknown cause";
+}
+
+// Chooses in every "[one|many]".
+std::string in_number(std::string_view text, std::uint64_t count) {
+  std::string chosen;
+  for (std::size_t open = text.find('['); open != std::string_view::npos; open = text.find('[')) {
+    const std::size_t bar = text.find('|', open);
+    const std::size_t close = text.find(']', open);
+    chosen += text.substr(0, open);
+    chosen += count == 1 ? text.substr(open + 1, bar - open - 1) : text.substr(bar + 1, close - bar - 1);
+    text.remove_prefix(close + 1);
+  }
+  return chosen.append(text);
 }
 
 }  // namespace
@@ -76,8 +90,8 @@ std::vector<std::string> Warnings::lines() const {
   MutexLock lock(mutex_);
   std::vector<std::string> lines;
   for (const auto& [cause, known] : cases_) {
-    lines.push_back(
-        fmt::format("{} {}: first is {}", format_count(known.count), describe(cause), printable(known.example)));
+    lines.push_back(fmt::format("{} {}: {}{}", format_count(known.count), in_number(describe(cause), known.count),
+                                known.count == 1 ? "" : "first is ", printable(known.example)));
   }
   return lines;
 }

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "source/describe.h"
 
 namespace foreload {
@@ -162,7 +163,8 @@ Error SourceTier::describe(const Flight& flight, const ReadResult& result) const
   if (result.error_number == ENOENT || result.error_number == ENOTDIR) {
     return {Code::kDataChanged, fmt::format("{}: the file is gone since it was indexed{}", where, kRebuildAdvice)};
   }
-  return {Code::kIo, fmt::format("{}: can not be read after {} attempt(s): {}", where, flight.attempt + 1, reason)};
+  return {Code::kIo,
+          fmt::format("{}: can not be read after {}: {}", where, counted(flight.attempt + 1, "attempt"), reason)};
 }
 
 }  // namespace foreload

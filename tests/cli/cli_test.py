@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -64,6 +65,28 @@ class FrameTest(CliTest):
         self.assert_fails(foreload("generate", self.top / "x", "--colour"), 2, "--colour")
         self.assertEqual(list(self.top.iterdir()), [])
 
+    def test_mistyped_words_get_a_suggestion(self):
+        for arguments, meant in ((["rnu", "x"], "did you mean run?"), (["gen"], "did you mean generate?"),
+                                 (["run", "x", "--epoch", "3"], "for --epoch, did you mean --epochs?"),
+                                 (["run", "x", "--epohcs=3"], "for --epohcs, did you mean --epochs?"),
+                                 (["bench", "prep", "--phots", "x"], "did you mean --photos?"),
+                                 (["--vers"], "did you mean --version?")):
+            self.assert_fails(foreload(*arguments), 2, meant)
+        for arguments in (["nonsense"], ["run", "x", "--colour"], ["run", "x", "--" + 1000 * "y"], [""], ["run", "x", "--"]):
+            self.assertNotIn("did you mean", foreload(*arguments).stderr)
+
+    def test_help_fits_80_columns(self):
+        for arguments in ([], ["generate"], ["index"], ["convert"], ["run"], ["bench"], ["bench", "prep"]):
+            done = foreload(*arguments, "--help")
+            self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [], arguments)
+
+    def test_accelerators_are_documented_with_their_rates(self):
+        usage = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "usage.md").read_text()
+        text = " ".join(foreload("run", "--help").stdout.split("Accelerators (samples/s): ")[1].split())
+        for preset in text.split(", "):
+            name, rate = preset.split()
+            self.assertIn(f"| `{name}` | {rate} |", usage)
+
     def test_errors_are_json_too_when_asked(self):
         for arguments, code in ((["index", self.top / "missing", "--json"], "NotFound"),
                                 (["generate", "--json", "--images", "many", "x"], "Invalid")):
@@ -114,6 +137,25 @@ class GenerateTest(CliTest):
             self.assertLess(len(list(folder.rglob("*.jpg"))), 60)
             self.assertEqual(foreload("generate", folder, *arguments).returncode, 0)
             self.assertEqual(content(folder), content(whole))
+
+    def test_names_the_next_command_which_works(self):
+        for name, arguments in (("set", []), ("with blank's", []), ("tars", ["--tar", 5])):
+            done = foreload("generate", self.top / name, "--images", 12, "--classes", 3, *arguments)
+            command = done.stdout.splitlines()[-1]
+            self.assertTrue(command.startswith("next: "), done.stdout)
+            run = subprocess.run(command.removeprefix("next: "), shell=True, capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr), (0, ""), command)
+            self.assertIn("12 samples", run.stdout)
+        done = foreload("generate", self.top / "set", "--images", 12, "--classes", 3, "--json")
+        self.assertEqual(json.loads(done.stdout)["made"], 0)
+        self.assertRegex(done.stderr, r"^next: \S+ run ")
+
+    def test_one_is_not_many(self):
+        done = foreload("generate", self.top / "one", "--images", 1, "--classes", 1)
+        self.assertIn(": 1 image in 1 class, ", done.stdout)
+        done = foreload("run", self.top / "one", "--batch", 1, "--threads", 1)
+        self.assertIn(": 1 sample, ", done.stdout)
+        self.assertIn("; 1 prep thread, ", done.stdout)
 
     def test_shows_progress_only_on_a_terminal(self):
         arguments = [FORELOAD, "generate", str(self.top / "a"), "--images", "60"]
@@ -187,6 +229,53 @@ class IndexTest(CliTest):
         self.assertIn("empty", done.stderr)
 
 
+    def test_a_folder_one_level_too_high_is_doubted(self):
+        self.generate("data/train")
+        done = foreload("index", self.top / "data")
+        self.assertEqual((done.returncode, done.stderr.splitlines()),
+                         (0, [f"foreload: warning: {self.top}/data: 1 class holds all samples: is its folder train meant?"]))
+        shutil.copytree(self.top / "data" / "train", self.top / "data" / "val")
+        self.assertIn("all 2 classes hold folders and no files: is one of them meant, as train?",
+                      foreload("index", self.top / "data").stderr)
+        self.assertEqual(foreload("index", self.top / "data" / "train").stderr, "")
+
+    def test_a_new_index_tells_what_changed(self):
+        folder = self.generate("set")
+        self.assertEqual(foreload("index", folder).stderr, "")
+        gone, kept = sorted(folder.rglob("*.jpg"))[:2]
+        gone.unlink()
+        for name in ("x.jpg", "y.jpg"):
+            shutil.copy(kept, folder / "class_00002" / name)
+        self.assertEqual(foreload("run", folder, "--batch", 4).stderr,
+                         f"foreload: warning: {folder}: changed since it was indexed, +2 samples, -1: indexed anew\n")
+        self.assertEqual(foreload("index", folder).stderr, "")
+
+
+class RunTest(CliTest):
+    def test_a_batch_that_is_too_large_is_refused_with_the_ways_out(self):
+        folder = self.generate("set")
+        self.assert_fails(foreload("run", folder), 2, "global batch of 64", "12 samples", "--last", "ragged", "pad")
+        self.assertEqual(foreload("run", folder, "--last", "ragged").returncode, 0)
+
+    def test_table_and_progress_fit_80_columns(self):
+        folder = self.generate("set")
+        main, other = pty.openpty()
+        termios.tcsetwinsize(other, (24, 80))
+        done = subprocess.run([FORELOAD, "run", folder, "--batch", "2", "--accelerator", "20", "--threads", "1"],
+                              stdout=subprocess.PIPE, stderr=other, text=True, env={**os.environ, "TERM": "xterm"})
+        os.close(other)
+        seen = os.read(main, 1 << 16).decode()
+        os.close(main)
+        self.assertEqual(done.returncode, 0, seen)
+        table = done.stdout.splitlines()[1:]  # behind the line that begins with the dataset's name
+        self.assertLessEqual(max(map(len, table)), 80, done.stdout)
+        lines = [line for line in seen.split("\r\x1b[K") if line.startswith("epoch 0")]
+        self.assertTrue(lines, seen)
+        for line in lines:
+            self.assertLess(len(line), 80)
+            self.assertRegex(line, r"stall: fetch \d+ %, prep \d+ %$")
+
+
 class BenchTest(CliTest):
     def test_bench_takes_whatever_run_takes(self):
         header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (4, 4), }".ljust(117) + b"\n"
@@ -217,6 +306,7 @@ class BenchTest(CliTest):
         done = foreload("bench", "prep", "--photos", folder, "--rounds", 1, "--images", 3, "--python", self.top / "none")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("photographs", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100, done.stdout)
         self.assert_fails(foreload("bench", "prep", "--photos", self.top / "missing"), 1, "missing")
         self.assert_fails(foreload("bench"), 2, "URI")
 
