@@ -23,7 +23,7 @@ CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 
 help:
 	@echo "make demo      build, generate a small dataset once, and show what stalls and what does not"
-	@echo "make test      all tests: release, ASan+UBSan, TSan, install + consumer, tools/check (about ten minutes)"
+	@echo "make test      all tests: release, ASan+UBSan, TSan, install + consumer, tools/check (about twenty minutes)"
 	@echo "make build     the library and the command: $(RELEASE)/foreload"
 	@echo "make install   install both below PREFIX=$(PREFIX)"
 	@echo "make install-python   build the Python package and install it below PREFIX=$(PREFIX)"

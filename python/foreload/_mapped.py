@@ -11,14 +11,10 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _foreload, _tensors
-from .errors import ConfigError, LoaderClosed, SampleError, StateMismatch
+from .errors import ConfigError, LoaderClosed, SampleError
 
 MOST_REPLACEMENTS = 1000
 MOST_TRIES = 100
-EPOCHS = 1 << 32
-FIELDS = {"fingerprint": "open the dataset it was saved with", "seed": "open the loader with the saved seed",
-          "plan": "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, set "
-                  "global_batch"}
 
 
 class MappedBatch:
@@ -146,18 +142,9 @@ class MappedLoader:
                            "position": position, "plan": self._plan.hash})
 
     def seek(self, text: str) -> None:
-        saved, here = json.loads(_foreload.normal_state(text)), json.loads(self.position())
-        for name, advice in FIELDS.items():
-            if saved[name] != here[name]:
-                raise StateMismatch(f"the saved state does not belong to this loader: its {name} is {saved[name]}, here it is "
-                                    f"{here[name]}; {advice}")
-        if saved["epoch"] >= EPOCHS:
-            raise StateMismatch(f"the saved state does not belong to this loader: its epoch is {saved['epoch']}, here it is below "
-                                f"{EPOCHS}; the state is damaged")
+        self._plan.check_state(text, self.position())
+        saved = json.loads(_foreload.normal_state(text))
         place, behind = saved["position"], place_behind(saved["position"], self._batch)
-        if place >= self._samples + self._batch or behind and place < self._samples:
-            raise StateMismatch(f"the saved state does not belong to this loader: its position is {place}, here it is a "
-                                f"multiple of {self._batch} up to {self._samples}; the state is damaged")
         at_end = place >= self._plan.positions_per_epoch or behind
         self._epoch, self._step = saved["epoch"], self.batches_per_epoch if at_end else place // self._batch
         self._running = None

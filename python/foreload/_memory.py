@@ -23,6 +23,15 @@ _was_set = False  # by a person
 _taken: "weakref.WeakKeyDictionary[Part, int]" = weakref.WeakKeyDictionary()  # a loader that never came to be has none
 
 
+def _start_anew() -> None:
+    """In a forked child: its parent's loaders are not its own, and a thread that is gone may have held the lock."""
+    global _lock, _taken
+    _lock, _taken = threading.RLock(), weakref.WeakKeyDictionary()
+
+
+os.register_at_fork(after_in_child=_start_anew)
+
+
 def set_memory_budget(memory: Any) -> None:
     """What all loaders of this process may use together: bytes, or text such as "32GiB"; None: half of what is free.
 

@@ -136,8 +136,11 @@ def read(given: Dict[str, Any]) -> Settings:
         given[name] = arguments.flag(name, False if name == "shuffle" and given[name] is None else given[name])
     torch_meanings(given)
     settings = Settings()
-    if type(given["sampler"]).__name__ in ("SequentialSampler", "RandomSampler"):
+    kind = type(given["sampler"]).__name__
+    if kind in ("SequentialSampler", "RandomSampler"):
         settings.sampled = len(given["sampler"])
+    elif kind == "DistributedSampler":
+        settings.sampled = len(given["sampler"].dataset)
     options = settings.options
     options["batch"] = arguments.whole("batch_size", given["batch_size"], 1, 1 << 32)
     options["global_batch"] = 0 if given["global_batch"] is None else \

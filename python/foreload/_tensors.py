@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any, Callable, List
+from typing import Any, Callable, Iterable, List
 
 from .errors import ConfigError
 
@@ -89,9 +89,14 @@ def emptied(item: Any) -> Any:
     """A batch without its samples: tensors keep their other dimensions."""
     if isinstance(item, dict):
         return {name: emptied(part) for name, part in item.items()}
-    if isinstance(item, (tuple, list)) and not isinstance(item[0], (str, bytes)):
-        return type(item)(map(emptied, item))
+    if isinstance(item, (tuple, list)) and item and not isinstance(item[0], (str, bytes)):
+        return like(item, map(emptied, item))
     return item[:0]
+
+
+def like(item: Any, parts: Iterable[Any]) -> Any:
+    """A tuple, list or namedtuple of other parts."""
+    return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
 
 
 def pinned(item: Any) -> Any:
@@ -104,7 +109,7 @@ def pinned(item: Any) -> Any:
         return item.pin_memory()
     if isinstance(item, dict):
         return {name: pinned(part) for name, part in item.items()}
-    return tuple(map(pinned, item)) if isinstance(item, (tuple, list)) else item
+    return like(item, map(pinned, item)) if isinstance(item, (tuple, list)) else item
 
 
 def shape_of(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _delivery, _foreload, _mapped, _memory, _ranks, _report, _settings
 from ._arguments import datasets, warn_once, whole
-from .errors import ConfigError, LoaderClosed, StaleIterator
+from .errors import ConfigError, ForeloadError, LoaderClosed, StaleIterator
 
 Sample = Dict[str, Any]
 Path = Union[None, str, "os.PathLike[str]"]
@@ -151,6 +151,8 @@ class DataLoader:
         self._process = os.getpid()
         self._open(dataset, settings, listed)
         self._delivery = _delivery.Delivery(self._engine, given, settings)
+        # What ends an epoch. A map-style dataset may raise anything; from C++ another exception is a signal handler's.
+        self._failures = Exception if isinstance(self._engine, _mapped.MappedLoader) else ForeloadError
         # (epoch, position) behind the last batch that reached the caller, and that some thread is about to deliver. If the
         # engine is elsewhere, the batch between was lost on its way, to an exception or Ctrl-C, and comes again.
         self._place = self._handed = self._engine.place
@@ -197,6 +199,7 @@ class DataLoader:
         """Begins an epoch: the one after the last, set_epoch's, or the rest of the one of a loaded state."""
         self._check_process()
         with self._lock:
+            self._check_idle("iter()")
             if not self._resumed:
                 self._begin_epoch()
             epoch = _Epoch(self)
@@ -208,6 +211,7 @@ class DataLoader:
     def _begin_epoch(self) -> None:
         self._go_back()
         if self._at_end and self._wanted in (None, self._place[0] + 1) and not self._failed:
+            self._at_end = False
             self._engine.next()  # only turns the page; what was prepared ahead stays
         epoch, position = self._engine.place
         begun = position != 0 or self._failed
@@ -220,7 +224,9 @@ class DataLoader:
         """To what the caller has; nearly always there is nothing to do."""
         if self._engine.place != self._handed:
             self._at_end = False
-            self._engine.seek(json.dumps(self.state_dict()))
+            state = self.state_dict()
+            state["epoch"], state["position"] = self._handed or self._place
+            self._engine.seek(json.dumps(state))
             self._handed = self._engine.place
 
     def _check_process(self) -> None:
@@ -229,11 +235,14 @@ class DataLoader:
             raise LoaderClosed(f"this loader was opened by process {self._process} and can not be used in its forked child "
                                f"{os.getpid()}: open a loader in the child, or start it with spawn")
 
+    def _check_idle(self, call: str) -> None:
+        if self._busy:
+            raise RuntimeError(f"{call} was called while the same thread waits in next() of this loader: a callable, a dataset or "
+                               "a signal handler can not move the loader that it serves")
+
     def _next(self, epoch: _Epoch) -> Any:
         """What the caller gets, or _END."""
-        if self._busy:
-            raise RuntimeError("next() was called while the same thread waits in next() of this loader: a callable, a dataset or "
-                               "a signal handler can not take batches of the loader that it serves")
+        self._check_idle("next()")
         if self._turn is None or self._turn() is not epoch:
             raise StaleIterator("this iterator can not go on: its loader has begun another epoch, was moved or has failed since")
         try:
@@ -249,7 +258,7 @@ class DataLoader:
         """The usual case, (images, labels) for torch, in as few steps as possible."""
         try:
             found = self._engine.next_capsules()
-        except Exception:
+        except ForeloadError:  # not what a signal's handler raised meanwhile
             self._failed, self._turn = True, None
             raise
         if found is None:
@@ -265,7 +274,7 @@ class DataLoader:
     def _next_item(self) -> Any:
         try:
             batch = self._engine.next()
-        except Exception:
+        except self._failures:
             self._failed, self._turn = True, None
             raise
         self._at_end = batch is not None and batch.step + 1 == self._engine.batches_per_epoch
@@ -316,6 +325,7 @@ class DataLoader:
             raise ConfigError(f"state should be the dict that state_dict() returned: {reason}") from None
         self._check_process()
         with self._lock:
+            self._check_idle("load_state_dict()")
             try:
                 self._engine.seek(text)
             except ConfigError as error:
@@ -344,10 +354,10 @@ class DataLoader:
 
     def close(self) -> None:
         """Stops all threads and frees the cache. Tensors that are still held stay valid."""
+        if self._delivery is not None and os.getpid() == self._process:
+            self._delivery.unpin()  # while the memory is still there; tensors over it live on unpinned
         if self._engine is not None:
             self._engine.close()
-            if self._delivery is not None and self._engine.held == 0 and os.getpid() == self._process:
-                self._delivery.unpin()
         if self._part is not None:
             self._part.give_back()
 

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "errors.h"
 #include "foreload/schedule.h"
+#include "loader/setup.h"
 #include "options.h"
 #include "plan/assignment.h"
 
@@ -36,6 +37,11 @@ class Plan {
   std::uint64_t batches_per_epoch() const { return assignment_.batches_per_epoch(); }
   std::uint64_t positions_per_epoch() const { return assignment_.positions_per_epoch(); }
   std::string hash() const { return hex16(hash_); }
+  // Raises when the state `saved` does not continue the job that stands at `here`.
+  void check_state(const std::string& saved, const std::string& here) const {
+    check(foreload::check_state(value_or_raise(state_from_json(saved)), value_or_raise(state_from_json(here)),
+                                assignment_, schedule_.options().shuffle));
+  }
 
  private:
   Position bounded(Position position) const {
@@ -74,6 +80,7 @@ void bind_plan(py::module_& module) {
       .def("sample_at", &Plan::sample_at, "epoch"_a, "position"_a)
       .def("substitute", &Plan::substitute, "epoch"_a, "position"_a, "k"_a)
       .def("share", &Plan::share, "step"_a, "rank"_a)
+      .def("check_state", &Plan::check_state, "saved"_a, "here"_a)
       .def_property_readonly("batches_per_epoch", &Plan::batches_per_epoch)
       .def_property_readonly("positions_per_epoch", &Plan::positions_per_epoch)
       .def_property_readonly("hash", &Plan::hash);

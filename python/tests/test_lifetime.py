@@ -239,6 +239,7 @@ def test_memory_is_registered_with_cuda_once(arrays, monkeypatch):
             return 0
 
         def cudaHostUnregister(self, address):
+            assert f"{address:x}-" in open("/proc/self/maps").read(), "it is gone already"
             calls.append(("unregister", address))
             return 0
 

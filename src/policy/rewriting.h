@@ -1,6 +1,6 @@
 // Rewriting: is a worker's time well spent on making a cached JPEG crop-addressable? Pure.
 //
-// Measured: the rewrite, with its proof, costs as much as fifteen epochs of region decode save (bench/prep). So it
+// Measured: the rewrite, with its proof, costs as much as 23 epochs of region decode save (bench/prep). So it
 // must be time that nobody misses, and enough epochs must follow; a run without a known end counts as long.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace foreload {
 
-inline constexpr Epoch kRewritePaysAfter = 15;
+inline constexpr Epoch kRewritePaysAfter = 24;
 
 struct RewriteChance {
   bool idle = false;                                      // the worker has nothing to prepare

@@ -60,6 +60,7 @@ class JpegDecoder final : public ImageDecoder {
   void cmyk_to_rgb(std::uint8_t* pixels, std::size_t count) const;
 
   const bool is_plain_;
+  bool is_ours_ = false;  // our decoder of the data is in place
   JpegReader reader_;
   JpegEntropy entropy_;
   std::span<const std::byte> bytes_;
@@ -211,13 +212,13 @@ void JpegDecoder::start_at_row() {
   const std::uint32_t mcu_width = frame_.mcu_width() / DCTSIZE * eighths_;
   const std::uint32_t mcu_height = frame_.mcu_height() / DCTSIZE * eighths_;
   const McuRange mcus{columns_.first / mcu_width, parts_of(columns_.end, mcu_width)};
-  if (!is_plain_ && !entropy_.gave_up()) entropy_.take_over(info, mcus, next_row_ / mcu_height);
+  is_ours_ = !is_plain_ && !entropy_.gave_up() && entropy_.take_over(info, mcus, next_row_ / mcu_height);
   if (next_row_ > 0) jpeg_skip_scanlines(&info, next_row_);
 }
 
 // libjpeg failed. When that was because our own decoder of its data gave up: once more from the beginning, without.
 Status JpegDecoder::start_again() {
-  if (!entropy_.gave_up()) return reader_.error();
+  if (!is_ours_ || !entropy_.gave_up()) return reader_.error();
   FORELOAD_TRY(reader_.open(given_, most_scans_));
   if (!reader_.guard().run([this] { start_at_row(); })) return reader_.error();
   return {};

@@ -1,96 +1,54 @@
 // A window of 64 bits is filled from the data, eight bytes at once where none of them is 0xff. The next 10 bits give
 // code, value and run of zeros in one look, or at least their lengths, which all that follows waits for. A filling
-// lasts for two usual symbols. Codes and values that are longer take a slower path. Where values are not wanted, two
+// lasts for three usual symbols. Codes and values that are longer take a slower path. Where values are not wanted, two
 // symbols are passed over at once if the 10 bits hold both.
 //
-// libjpeg publishes the place of its own decoder in jpegint.h: an object with a function that is called for each MCU.
+// jpegint.h describes the place of libjpeg's own decoder: an object with a function that is called for each MCU. It is
+// a private header of libjpeg, which Debian and others install; where it is missing, libjpeg decodes everything.
+#if __has_include(<jpegint.h>)
 #define JPEG_INTERNALS
+#endif
 #include "prep/jpeg_entropy.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 
 #include "prep/jpeg_bytes.h"
 #include "prep/jpeg_markers.h"
 
-#define ALWAYS_INLINE inline __attribute__((always_inline))
+#define FORELOAD_ALWAYS_INLINE inline __attribute__((always_inline))
 #if defined(__x86_64__)
-#define FOR_BMI2 __attribute__((target("bmi,bmi2")))
+#define FORELOAD_BMI2 __attribute__((target("bmi,bmi2")))
 #else
-#define FOR_BMI2
+#define FORELOAD_BMI2
 #endif
 
 namespace foreload {
 
 namespace {
 
-using Entry = JpegCodeTable::Entry;
+using namespace jpeg_code;
 
-constexpr unsigned kLook = JpegCodeTable::kLook;
-constexpr unsigned kBlock = DCTSIZE2;
-constexpr unsigned kEnd = 2 * kBlock;  // further than any run of zeros can lead
-constexpr unsigned kUsualAcBits = 8;
-constexpr unsigned kMostDcBits = 11;
 constexpr int kMostDc = 1 << 15;
-constexpr Entry kHasValue = 64;
-constexpr Entry kUnusual = 0xff00;  // leads out of every block
 constexpr std::uint64_t kEachByte = 0x0101010101010101;
 constexpr std::uint64_t kManySkipped = 64;  // MCUs: from where on a table for two symbols pays
 constexpr auto kZigzag = kJpegZigzag;       // a copy of this file is nearer than the library's
 
-constexpr Entry make_entry(unsigned code, unsigned size, unsigned advance) {
-  return (code + size) | advance << 8 | size << 16 | code << 24;
-}
-constexpr unsigned bits_of(Entry entry) {
-  return entry & 63;
-}
-constexpr unsigned advance_of(Entry entry) {
-  return entry >> 8 & 0xff;
-}
-constexpr unsigned size_of(Entry entry) {
-  return entry >> 16 & 63;
-}
-constexpr unsigned code_of(Entry entry) {
-  return entry >> 24;
-}
-
-// As the standard has them: half a byte of zeros to pass over, half a byte for the size of the value.
-Entry entry_of(unsigned symbol, unsigned length, bool is_dc) {
-  if (is_dc) return make_entry(length, symbol, 0);
-  const unsigned size = symbol & 15;
-  const unsigned zeros = symbol >> 4;
-  const bool is_end = size == 0 && zeros != 15;
-  return make_entry(length, size, is_end ? kEnd : zeros + 1);
-}
-
-ALWAYS_INLINE std::uint64_t load(const std::uint8_t* from) {
+FORELOAD_ALWAYS_INLINE std::uint64_t load(const std::uint8_t* from) {
   std::uint64_t bytes;
   std::memcpy(&bytes, from, sizeof bytes);
   if constexpr (std::endian::native == std::endian::little) bytes = __builtin_bswap64(bytes);
   return bytes;
 }
 
-ALWAYS_INLINE bool has_ff(std::uint64_t bytes) {
+FORELOAD_ALWAYS_INLINE bool has_ff(std::uint64_t bytes) {
   return ((~bytes - kEachByte) & bytes & (kEachByte << 7)) != 0;
 }
 
-// The value behind the code that stands at the top. Those that begin with 0 are negative.
-ALWAYS_INLINE int value_of(std::uint64_t bits, Entry entry) {
-  const unsigned size = size_of(entry);
-  bits <<= code_of(entry);
-  const auto value = static_cast<int>((bits >> 1) >> (63 - size));
-  const int is_positive = static_cast<int>(bits >> 63);
-  return value - (((1 << size) - 1) & (is_positive - 1));
-}
-
-Entry with_value(Entry entry, std::uint64_t bits) {
-  const auto value = static_cast<std::uint32_t>(value_of(bits, entry));
-  return (entry & 0xffff) | kHasValue | value << 16;
-}
-
-bool has_bmi2() {
+[[maybe_unused]] bool has_bmi2() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
 #else
@@ -100,64 +58,10 @@ bool has_bmi2() {
 
 }  // namespace
 
-void JpegCodeTable::make(const JHUFF_TBL& table, bool is_dc) {
-  if (is_made_ && is_dc_ == is_dc && std::memcmp(table.bits, made_of_.bits, sizeof table.bits) == 0 &&
-      std::memcmp(table.huffval, made_of_.huffval, sizeof table.huffval) == 0) {
-    return;
-  }
-  made_of_ = table;
-  is_made_ = true;
-  is_dc_ = is_dc;
-  has_two_ = false;
-  one_.fill(kUnusual);
-  std::uint32_t code = 0;
-  std::uint32_t symbol = 0;
-  for (unsigned length = 1; length <= 16; ++length, code <<= 1) {
-    first_[length] = symbol - code;
-    for (unsigned i = 0; i < table.bits[length] && symbol < 256; ++i, ++code, ++symbol) {
-      const Entry entry = entry_of(table.huffval[symbol], length, is_dc);
-      if (length > kLook || size_of(entry) > (is_dc ? kMostDcBits : kUsualAcBits)) continue;
-      enter(entry, code << (kLook - length), is_dc);
-    }
-    end_[length] = code << (16 - length);
-  }
-}
-
-// At all places that begin with the code; with each value where that fits as well.
-void JpegCodeTable::enter(Entry entry, std::uint32_t begin, bool is_dc) {
-  if (is_dc || bits_of(entry) > kLook) {
-    std::fill_n(one_.begin() + begin, 1u << (kLook - code_of(entry)), entry);
-    return;
-  }
-  const std::uint32_t same = 1u << (kLook - bits_of(entry));
-  for (std::uint32_t value = 0; value < 1u << size_of(entry); ++value, begin += same) {
-    std::fill_n(one_.begin() + begin, same, with_value(entry, std::uint64_t{begin} << (64 - kLook)));
-  }
-}
-
-void JpegCodeTable::make_two() {
-  if (has_two_) return;
-  has_two_ = true;
-  for (std::uint32_t next = 0; next < two_.size(); ++next) {
-    const Entry first = one_[next];
-    const Entry second = one_[next << bits_of(first) & (two_.size() - 1)];
-    const unsigned bits = bits_of(first) + bits_of(second);
-    const bool both = bits <= kLook && advance_of(first) < kBlock && second != kUnusual;
-    two_[next] = both ? make_entry(bits, 0, advance_of(first) + advance_of(second)) : first;
-  }
-}
-
-Entry JpegCodeTable::find(std::uint64_t bits) const {
-  const auto next = static_cast<std::uint32_t>(bits >> 48);
-  for (unsigned length = 1; length <= 16; ++length) {
-    if (next >= end_[length]) continue;
-    const std::uint32_t symbol = first_[length] + (next >> (16 - length));
-    return entry_of(made_of_.huffval[symbol & 0xff], length, is_dc_);
-  }
-  return 0;
-}
-
+#if defined(JPEG_INTERNALS)
+// A newer libjpeg may look for more functions behind those that this header knows: they are null.
 struct JpegEntropy::Hook : jpeg_entropy_decoder {
+  std::array<void*, 8> none{};
   JpegEntropy* self;
 };
 
@@ -168,10 +72,9 @@ JpegEntropy::JpegEntropy(Code code) : hook_(std::make_unique<Hook>()), has_bmi2_
   hook_->insufficient_data = FALSE;
 }
 
-JpegEntropy::~JpegEntropy() = default;
-
 bool JpegEntropy::take_over(jpeg_decompress_struct& info, McuRange columns, std::uint32_t skipped_mcu_rows) {
   if (info.progressive_mode || info.arith_code || jpeg_has_multiple_scans(&info)) return false;
+  if (info.Ss != 0 || info.Se != DCTSIZE2 - 1 || info.Ah != 0 || info.Al != 0) return false;  // lossless, or nonsense
   if (info.comps_in_scan > static_cast<int>(kMostParts) || info.blocks_in_MCU > static_cast<int>(kMostBlocks)) {
     return false;
   }
@@ -192,6 +95,29 @@ bool JpegEntropy::take_over(jpeg_decompress_struct& info, McuRange columns, std:
   return true;
 }
 
+boolean JpegEntropy::on_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
+  JpegEntropy& self = *static_cast<Hook*>(info->entropy)->self;
+  if (self.interval_ > 0 && self.left_ == 0 && !self.next_interval()) self.give_up(info);
+  const bool is_wanted = self.column_ >= self.columns_.first && self.column_ < self.columns_.end;
+  JBLOCKROW* const to = is_wanted ? blocks : nullptr;
+  if (to == nullptr) self.leaps_ |= self.can_leap(blocks);
+  if (!self.leaps_ && !(self.has_bmi2_ ? self.mcu_bmi2(to) : self.mcu(to))) self.give_up(info);
+  --self.left_;
+  if (++self.column_ == self.mcus_per_row_) self.column_ = 0;
+  return TRUE;
+}
+#else
+struct JpegEntropy::Hook {};
+
+JpegEntropy::JpegEntropy(Code) : has_bmi2_(false) {}
+
+bool JpegEntropy::take_over(jpeg_decompress_struct&, McuRange, std::uint32_t) {
+  return false;
+}
+#endif
+
+JpegEntropy::~JpegEntropy() = default;
+
 void JpegEntropy::make_tables(const jpeg_decompress_struct& info, bool skips_much) {
   for (int i = 0; i < info.comps_in_scan; ++i) {
     const auto place = static_cast<std::size_t>(i);
@@ -210,18 +136,6 @@ void JpegEntropy::make_tables(const jpeg_decompress_struct& info, bool skips_muc
 void JpegEntropy::give_up(j_decompress_ptr info) {
   gave_up_ = true;
   static_cast<JpegGuard*>(info->client_data)->fail("the data is not as it should be");
-}
-
-boolean JpegEntropy::on_mcu(j_decompress_ptr info, JBLOCKROW* blocks) {
-  JpegEntropy& self = *static_cast<Hook*>(info->entropy)->self;
-  if (self.interval_ > 0 && self.left_ == 0 && !self.next_interval()) self.give_up(info);
-  const bool is_wanted = self.column_ >= self.columns_.first && self.column_ < self.columns_.end;
-  JBLOCKROW* const to = is_wanted ? blocks : nullptr;
-  if (to == nullptr) self.leaps_ |= self.can_leap(blocks);
-  if (!self.leaps_ && !(self.has_bmi2_ ? self.mcu_bmi2(to) : self.mcu(to))) self.give_up(info);
-  --self.left_;
-  if (++self.column_ == self.mcus_per_row_) self.column_ = 0;
-  return TRUE;
 }
 
 // Whether nothing is wanted of what is left of this run: then it need not be read at all. libjpeg skips whole rows.
@@ -250,7 +164,7 @@ bool JpegEntropy::next_interval() {
   return true;
 }
 
-ALWAYS_INLINE void JpegEntropy::Window::fill() {
+FORELOAD_ALWAYS_INLINE void JpegEntropy::Window::fill() {
   if (end - at >= 8) [[likely]] {
     const std::uint64_t next = load(at);
     if (!has_ff(next)) [[likely]] {
@@ -283,12 +197,12 @@ void JpegEntropy::Window::fill_slowly() {
   }
 }
 
-ALWAYS_INLINE void JpegEntropy::Window::drop(Entry entry) {
+FORELOAD_ALWAYS_INLINE void JpegEntropy::Window::drop(Entry entry) {
   bits <<= bits_of(entry);
   count -= bits_of(entry);
 }
 
-ALWAYS_INLINE bool JpegEntropy::read_dc(Window& window, unsigned part) {
+FORELOAD_ALWAYS_INLINE bool JpegEntropy::read_dc(Window& window, unsigned part) {
   const JpegCodeTable& table = dc_tables_[dc_of_part_[part]];
   window.fill();
   Entry entry = table.one(window.bits);
@@ -304,7 +218,7 @@ ALWAYS_INLINE bool JpegEntropy::read_dc(Window& window, unsigned part) {
 // Goes through a block: step() takes what comes next and says whether the block goes on behind it. Three steps
 // are possible without filling the window, and one behind the DC coefficient.
 template <typename Step>
-ALWAYS_INLINE void JpegEntropy::walk(Window& window, Step step) {
+FORELOAD_ALWAYS_INLINE void JpegEntropy::walk(Window& window, Step step) {
   static_assert(3 * (kLook + kUsualAcBits) <= 56 && 16 + kMostDcBits + kLook + kUsualAcBits <= 56);
   bool goes_on = step();
   while (goes_on) {
@@ -313,12 +227,15 @@ ALWAYS_INLINE void JpegEntropy::walk(Window& window, Step step) {
   }
 }
 
-ALWAYS_INLINE bool JpegEntropy::read_ac(Window& window, const JpegCodeTable& table, JCOEF* to) {
+FORELOAD_ALWAYS_INLINE bool JpegEntropy::read_ac(Window& window, const JpegCodeTable& table, JCOEF* to) {
   unsigned place = 0;
   const auto unusual = [&]() __attribute__((always_inline)) {
     window.fill();
     const Entry entry = table.find(window.bits);
-    if (entry == 0) return place = kBlock, false;
+    if (entry == 0) {
+      place = kBlock;
+      return false;
+    }
     const int value = value_of(window.bits, entry);
     window.drop(entry);
     window.fill();
@@ -343,7 +260,7 @@ ALWAYS_INLINE bool JpegEntropy::read_ac(Window& window, const JpegCodeTable& tab
   return place == kBlock - 1 || place >= kEnd;
 }
 
-ALWAYS_INLINE bool JpegEntropy::skip_ac(Window& window, const JpegCodeTable& table) {
+FORELOAD_ALWAYS_INLINE bool JpegEntropy::skip_ac(Window& window, const JpegCodeTable& table) {
   unsigned place = 0;
   const auto is_end = [](unsigned at) { return at == kBlock - 1 || (at >= kEnd && at < kEnd + kBlock - 1); };
   walk(
@@ -353,7 +270,10 @@ ALWAYS_INLINE bool JpegEntropy::skip_ac(Window& window, const JpegCodeTable& tab
         if (place + advance_of(entry) >= kBlock && !is_end(place + advance_of(entry))) [[unlikely]] {
           window.fill();
           entry = table.find(window.bits);
-          if (entry == 0) return place = kBlock, false;
+          if (entry == 0) {
+            place = kBlock;
+            return false;
+          }
           window.drop(entry);
           window.fill();
         } else {
@@ -366,7 +286,7 @@ ALWAYS_INLINE bool JpegEntropy::skip_ac(Window& window, const JpegCodeTable& tab
 }
 
 template <bool kStore>
-ALWAYS_INLINE bool JpegEntropy::read_mcu(JBLOCKROW* blocks) {
+FORELOAD_ALWAYS_INLINE bool JpegEntropy::read_mcu(JBLOCKROW* blocks) {
   Window window = window_;
   for (unsigned i = 0; i < blocks_; ++i) {
     const unsigned part = part_of_block_[i];
@@ -388,7 +308,7 @@ bool JpegEntropy::mcu(JBLOCKROW* blocks) {
   return blocks != nullptr ? read_mcu<true>(blocks) : read_mcu<false>(blocks);
 }
 
-FOR_BMI2 bool JpegEntropy::mcu_bmi2(JBLOCKROW* blocks) {
+FORELOAD_BMI2 bool JpegEntropy::mcu_bmi2(JBLOCKROW* blocks) {
   return blocks != nullptr ? read_mcu<true>(blocks) : read_mcu<false>(blocks);
 }
 

@@ -9,46 +9,11 @@
 #include <cstdint>
 #include <memory>
 
+#include "prep/jpeg_code_table.h"
 #include "prep/jpeg_library.h"
 #include "prep/jpeg_splice.h"
 
 namespace foreload {
-
-// The codes of a Huffman table, looked up by the next bits of the data.
-class JpegCodeTable {
- public:
-  static constexpr unsigned kLook = 10;  // bits
-
-  // What a code stands for, or two that follow each other:
-  //   bits 0–5    their bits, with those of the values behind them    bit 6   the value is here
-  //   bits 8–15   places of the block that they advance               bits 16–31   the value,
-  //   or else bits 16–23 its size and bits 24–31 that of the code, both in bits.
-  // Zero: the code is longer than kLook bits, or the value than usual; or there is no such code.
-  using Entry = std::uint32_t;
-
-  // REQUIRES: libjpeg has checked the table. Nothing is done if it is the same as before.
-  void make(const JHUFF_TBL& table, bool is_dc);
-  // From now on also for two codes at once.
-  void make_two();
-
-  Entry one(std::uint64_t bits) const { return one_[bits >> (64 - kLook)]; }
-  // Two of them where both fit, and not with the value; otherwise as above.
-  Entry two(std::uint64_t bits) const { return (has_two_ ? two_ : one_)[bits >> (64 - kLook)]; }
-  // A code of any length, without its value.
-  Entry find(std::uint64_t bits) const;
-
- private:
-  void enter(Entry entry, std::uint32_t begin, bool is_dc);
-
-  std::array<Entry, 1u << kLook> one_;
-  std::array<Entry, 1u << kLook> two_;
-  std::array<std::uint32_t, 17> end_{};    // of the codes of each length, as 16 bits
-  std::array<std::uint32_t, 17> first_{};  // index of the first symbol of each length, less its code
-  JHUFF_TBL made_of_{};
-  bool is_made_ = false;
-  bool is_dc_ = false;
-  bool has_two_ = false;
-};
 
 class JpegEntropy {
  public:
@@ -60,7 +25,7 @@ class JpegEntropy {
 
   // To be called between jpeg_start_decompress() and the first row. False for files that it does not decode: then
   // libjpeg does. MCUs outside `columns` are read over, and so will be those of the first rows of MCUs.
-  bool take_over(jpeg_decompress_struct& info, McuRange columns, std::uint32_t skipped_mcu_rows);
+  [[nodiscard]] bool take_over(jpeg_decompress_struct& info, McuRange columns, std::uint32_t skipped_mcu_rows);
   // libjpeg came back with an error because of us; the file may be as good as any.
   bool gave_up() const { return gave_up_; }
   void forget() { gave_up_ = false; }
