@@ -30,20 +30,30 @@ bool all_fit(std::uint64_t samples, Bytes capacity, const Footprint& footprint) 
 }  // namespace
 
 Placement Placement::plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint) {
+  return plan_below({}, samples, capacity, seed, footprint);
+}
+
+Placement Placement::plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
+                                const Footprint& footprint) {
   const bool all = all_fit(samples, capacity, footprint);
   const Bytes least = all ? 0 : std::max<Bytes>(1, capacity / kFullShare);
   const Schedule order({.samples = samples, .seed = seed, .shuffle = !all});
   Placement placement;
   placement.home_.resize(samples);
   Bytes left = capacity;
-  for (Position position = 0; position < samples && left >= least; ++position) {
-    const SampleId id = order.sample_at(kPlacementEpoch, position);
-    const Bytes bytes = footprint(id);
-    if (bytes == 0 || bytes > left) continue;
-    placement.home_[id] = true;
-    placement.homes_ += 1;
-    left -= bytes;
-  }
+  const auto place = [&](bool copies) {
+    for (Position position = 0; position < samples && left >= least; ++position) {
+      const SampleId id = order.sample_at(kPlacementEpoch, position);
+      if (above.is_home(id) != copies) continue;
+      const Bytes bytes = footprint(id);
+      if (bytes == 0 || bytes > left) continue;
+      placement.home_[id] = true;
+      placement.homes_ += 1;
+      left -= bytes;
+    }
+  };
+  place(false);
+  if (above.homes() > 0) place(true);
   placement.bytes_ = capacity - left;
   return placement;
 }

@@ -1,4 +1,4 @@
-// Placement: which samples have their home in memory. Pure in (index sizes, capacity, seed): samples are
+// Placement: which samples have their home in a tier. Pure in (index sizes, capacity, seed): samples are
 // taken in a keyed order of their own, so that the chosen ones are spread evenly over every epoch, until
 // the capacity is full. They are admitted when first read and never evicted: in exactly-once epochs no
 // other choice has more hit bytes.
@@ -17,6 +17,11 @@ class Placement {
   // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached.
   static Placement plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed,
                         const std::function<Bytes(SampleId)>& footprint);
+
+  // The tier below `above`: what has no home there comes first, in the same order; what room is left then is for copies
+  // of the homes above, so that they need not be fetched again after a restart.
+  static Placement plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
+                              const std::function<Bytes(SampleId)>& footprint);
 
   bool is_home(SampleId id) const;
   std::uint64_t homes() const { return homes_; }

@@ -186,5 +186,36 @@ TEST(PlacementTest, AMillionSamplesArePlannedIn300Milliseconds) {
   }
 }
 
+TEST(PlacementTest, BelowATierComeThoseWithoutAHomeFirstAndThenCopies) {
+  constexpr std::uint64_t kCount = 1000;
+  const auto each = [](SampleId) { return Bytes{10}; };
+  const Placement memory = Placement::plan(kCount, 3000, 7, each);
+  ASSERT_EQ(memory.homes(), 300u);
+  const auto copies = [&](const Placement& disk) {
+    std::uint64_t both = 0;
+    for (SampleId id = 0; id < kCount; ++id) both += memory.is_home(id) && disk.is_home(id) ? 1 : 0;
+    return both;
+  };
+  const Placement small = Placement::plan_below(memory, kCount, 2000, 7, each);
+  EXPECT_EQ(small.homes(), 200u);
+  EXPECT_EQ(copies(small), 0u);
+  const Placement larger = Placement::plan_below(memory, kCount, 9000, 7, each);
+  EXPECT_EQ(larger.homes(), 900u);
+  EXPECT_EQ(copies(larger), 200u) << "all others are there";
+  const Placement whole = Placement::plan_below(memory, kCount, 10000, 7, each);
+  EXPECT_EQ(whole.homes(), kCount);
+}
+
+TEST(PlacementTest, MemoryAndDiskTogetherAreWhatOneTierOfBothSizesWouldHold) {
+  constexpr std::uint64_t kCount = 5000;
+  const auto each = [](SampleId) { return Bytes{10}; };
+  const Placement memory = Placement::plan(kCount, 10000, 3, each);
+  const Placement disk = Placement::plan_below(memory, kCount, 15000, 3, each);
+  const Placement one = Placement::plan(kCount, 25000, 3, each);
+  for (SampleId id = 0; id < kCount; ++id) {
+    ASSERT_EQ(memory.is_home(id) || disk.is_home(id), one.is_home(id)) << "sample " << id;
+  }
+}
+
 }  // namespace
 }  // namespace foreload
