@@ -71,6 +71,8 @@ struct LoaderOptions {
   DType dtype = DType::kF32;       // of images: u8, f16 or f32
   Layout layout = Layout::kNchw;
   Bytes memory = 0;           // for cache, batches, reads and scratch together; 0: half of what is free
+  std::string disk{};         // folder on a local disk that keeps samples between epochs and runs; empty: none
+  Bytes disk_bytes = 0;       // of it at most; 0: what the dataset needs, if 90 % of the free space are enough
   unsigned threads = 0;       // prep threads; 0: as many as the process may run on
   unsigned held_batches = 2;  // how many batches the caller may hold at once
   std::uint32_t rank = 0;
@@ -126,6 +128,7 @@ struct EpochStats {
   Duration prep_stall{};      // next() waited for decode and augment
   Duration prep_busy{};       // worker time spent preparing, over all threads
   Bytes memory_bytes = 0;     // sample bytes by the tier they came from
+  Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
 };
 
@@ -133,9 +136,12 @@ struct LoaderStats {
   std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
   std::vector<Quarantined> quarantine{};
   Bytes memory_budget = 0;
-  Bytes cache_capacity = 0;     // what the placement plan keeps
-  Bytes cached_bytes = 0;       // what is kept by now
-  std::uint64_t rewritten = 0;  // of the cached samples: made crop-addressable
+  Bytes cache_capacity = 0;        // what the placement plan keeps
+  Bytes cached_bytes = 0;          // what is kept by now
+  Bytes disk_capacity = 0;         // what the disk tier may keep; 0: there is none
+  Bytes disk_used = 0;             // what it keeps by now
+  std::uint64_t disk_damaged = 0;  // samples that it had to drop
+  std::uint64_t rewritten = 0;     // of the cached samples: made crop-addressable
   unsigned ring_slots = 0;
   unsigned threads = 0;
   std::string io{};

@@ -17,7 +17,7 @@ enum class EventKind : std::uint16_t {
   kOpen = 1,         // a: samples, b: global batch, c: world << 32 | rank
   kSlotOpened = 2,   // a: step, b: slot, c: samples in the batch
   kHit = 3,          // bytes found in memory. a: id, b: length
-  kReadStarted = 4,  // a: id, b: length, c: reads in flight
+  kReadStarted = 4,  // a: id, b: length, c: origin (0: source, 1: disk) << 32 | reads in flight
   kReadDone = 5,     // a: id, b: length, c: nanoseconds since it was submitted
   kReadRetried = 6,  // the read that ended needed more than one attempt. a: id, b: retries
   kPrepStarted = 7,  // a: id, b: length
@@ -29,7 +29,8 @@ enum class EventKind : std::uint16_t {
   kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second
   kEpochEnd = 15,
   kSeek = 16,
-  kJoined = 17,  // bytes were on their way already. a: id, b: length
+  kJoined = 17,       // bytes were on their way already. a: id, b: length
+  kDiskDropped = 18,  // the disk had the sample, but wrong: it was read from the source. a: id, b: length
 };
 
 struct Event {

@@ -27,6 +27,7 @@ struct ReadJob {
   Bytes offset = 0;
   std::span<std::byte> into{};  // its size is the length; must live until the job is done
   FileStamp expect{};
+  bool stamped = true;  // false: the file may change meanwhile, and `expect` means nothing
 };
 
 enum class ReadOutcome {

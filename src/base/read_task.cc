@@ -88,7 +88,7 @@ ReadTask::Next ReadTask::examine() {
   if (!S_ISREG(status.st_mode)) return finish(ReadOutcome::kRefused);
   result_.found = stamp_from(status);
   const bool holds_range = job_.offset <= result_.found.size && job_.into.size() <= result_.found.size - job_.offset;
-  if (result_.found != job_.expect || !holds_range) return finish(ReadOutcome::kChanged);
+  if ((job_.stamped && result_.found != job_.expect) || !holds_range) return finish(ReadOutcome::kChanged);
   if (job_.into.empty()) return finish(ReadOutcome::kDone);
   if (direct_ && !prepare_bounce()) return finish(ReadOutcome::kFailed, ENOMEM);
   return next_ = Next::kRead;

@@ -31,8 +31,9 @@ void Accounts::add_batch(std::uint64_t samples, std::span<const SampleId> padded
   ++epoch.batches;
   epoch.replaced += cost.replaced;
   epoch.damaged += cost.damaged;
-  epoch.memory_bytes += cost.memory_bytes;
-  epoch.source_bytes += cost.source_bytes;
+  epoch.memory_bytes += cost.bytes.memory;
+  epoch.disk_bytes += cost.bytes.disk;
+  epoch.source_bytes += cost.bytes.source;
   epoch.prep_busy += cost.prep_busy;
   epoch.fetch_stall += wait.fetch;
   epoch.prep_stall += wait.prep;

@@ -19,10 +19,10 @@ TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   const std::vector<SampleId> padded{17};
   for (Epoch e = 0; e < 3000; ++e) {
     accounts.begin_epoch(e, 1s * e);
-    accounts.add_batch(64, padded,
-                       {.memory_bytes = 10, .source_bytes = 20, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
-                       {1ms, 2ms});
-    accounts.add_batch(64, {}, {.memory_bytes = 10}, {});
+    accounts.add_batch(
+        64, padded, {.bytes = {.memory = 10, .disk = 5, .source = 20}, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
+        {1ms, 2ms});
+    accounts.add_batch(64, {}, {.bytes = {.memory = 10}}, {});
     accounts.end_epoch(1s * e + 500ms);
   }
   const auto list = accounts.list(4000s);
@@ -35,6 +35,7 @@ TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   EXPECT_EQ(last.replaced, 1u);
   EXPECT_EQ(last.damaged, 2u);
   EXPECT_EQ(last.memory_bytes, 20u);
+  EXPECT_EQ(last.disk_bytes, 5u);
   EXPECT_EQ(last.source_bytes, 20u);
   EXPECT_EQ(last.wall, 500ms);
   EXPECT_EQ(last.fetch_stall, 1ms);

@@ -11,6 +11,7 @@
 #include "base/event_record.h"
 #include "base/machine.h"
 #include "loader/accounts.h"
+#include "loader/disk.h"
 #include "loader/lease_desk.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
@@ -48,6 +49,7 @@ class Loader::Parts {
   Result<Batch> deliver(std::uint32_t slot, Time asked);
   Time begin_wait(Time time) const;
   std::optional<Batch> end_epoch();
+  void pass_on_warnings();
   bool forked() const { return ::getpid() != owner_; }
   std::uint64_t plan_hash_now() const { return plan_hash(options_.shuffle, stream_->assignment().shape()); }
 
@@ -80,6 +82,7 @@ class Loader::Parts {
 
 Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options, const Seams& seams) {
   FORELOAD_TRY(check_options(options));
+  FORELOAD_TRY(check_disk(options));
   std::unique_ptr<Parts> parts(new Parts(std::move(options)));
   const LoaderOptions& asked = parts->options_;
   SourceOptions from = asked.source;
@@ -127,7 +130,8 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
                                                  .fault = seams.read_fault}));
   auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::move(throttle),
                                              SourceTierOptions{.direct = options_.direct_io});
-  tiers_ = std::make_unique<TierStack>(source, placement_, *arena_, std::move(bottom));
+  FORELOAD_ASSIGN(auto disk, open_disk(options_, source, placement_, sized.longest_sample, seams));
+  tiers_ = std::make_unique<TierStack>(source, placement_, *arena_, std::move(bottom), std::move(disk));
   return {};
 }
 
@@ -169,6 +173,7 @@ Loader::Parts::~Parts() {
   }
   desk_->tell(nullptr);
   pipeline_->stop();
+  pass_on_warnings();
   if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job
   const Status recorded = record_ ? record_->close() : Status();
   if (!recorded.ok() && options_.warn) options_.warn(recorded.error().message);
@@ -183,6 +188,7 @@ Result<std::optional<Batch>> Loader::Parts::next() {
   }
   if (error_) return *error_;
   if (options_.epochs != 0 && epoch_ >= options_.epochs) return std::optional<Batch>();
+  pass_on_warnings();
   if (!in_epoch_) accounts_.begin_epoch(epoch_, now());
   in_epoch_ = true;
   if (step_ == stream_->assignment().batches_per_epoch()) return end_epoch();
@@ -196,6 +202,13 @@ Result<std::optional<Batch>> Loader::Parts::next() {
   auto batch = deliver(*slot, asked);
   if (!batch) return std::move(batch).error();
   return std::optional<Batch>(std::move(*batch));
+}
+
+// What other threads have to say is said on the caller's.
+void Loader::Parts::pass_on_warnings() {
+  DiskTier* disk = tiers_->disk();
+  if (disk == nullptr || !options_.warn) return;
+  while (const auto text = disk->take_warning()) options_.warn(*text);
 }
 
 // A wait that was interrupted and goes on at once is one wait: it began when the first call did.
@@ -304,11 +317,15 @@ Status Loader::Parts::seek(const State& state) {
 LoaderStats Loader::Parts::stats() const {
   // In a forked child the parent's threads may have left locks behind.
   if (forked()) return {.memory_budget = budget_, .cache_capacity = placement_.bytes(), .threads = threads_};
+  const DiskTier* disk = tiers_->disk();
   return {.epochs = accounts_.list(now()),
           .quarantine = pipeline_->quarantine(),
           .memory_budget = budget_,
           .cache_capacity = placement_.bytes(),
           .cached_bytes = arena_->home_used(),
+          .disk_capacity = disk != nullptr ? disk->store().capacity() : 0,
+          .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
+          .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,
           .rewritten = pipeline_->rewritten(),
           .ring_slots = desk_->ring().slots(),
           .threads = threads_,

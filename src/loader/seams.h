@@ -3,11 +3,13 @@
 
 #include "base/read_engine.h"
 #include "foreload/loader.h"
+#include "tier/disk_store.h"
 
 namespace foreload {
 
 struct Seams {
-  ReadFault* read_fault = nullptr;  // sees every raw read result; must outlive the loader
+  ReadFault* read_fault = nullptr;    // sees every raw read result; must outlive the loader
+  WriteFault* write_fault = nullptr;  // the same for writes of the disk tier
 };
 
 Result<Loader> open_with_seams(LoaderOptions options, const Seams& seams);

@@ -16,6 +16,7 @@
 #include "source/describe.h"
 #include "source/local_source.h"
 #include "tier/arena.h"
+#include "tier/disk_tier.h"
 
 namespace foreload {
 namespace {
@@ -184,6 +185,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .runner_bytes = chain.runner_bytes(),
       .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8 +
                      (options.cache && options.rewrite != Rewrite::kOff ? Rewriter::bytes_for(samples) : 0) +
+                     (options.disk.empty() ? 0 : DiskTier::bytes_for(samples)) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
       .growth = options.rewrite == Rewrite::kOff

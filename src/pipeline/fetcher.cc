@@ -70,7 +70,7 @@ void Fetcher::open_slots(Time now) {
     batch.slot = parts_.ring.open(batch.plan);
     if (!batch.slot) return;
     record(EventKind::kSlotOpened, batch.plan, 0, batch.plan.step, *batch.slot, batch.plan.count);
-    parts_.ring.add_bytes(*batch.slot, batch.memory_bytes, batch.source_bytes);
+    parts_.ring.add_bytes(*batch.slot, batch.bytes);
     for (std::uint32_t i = 0; i < batch.plan.count; ++i) {
       if (batch.arrived[i]) deliver({*batch.slot, i}, std::move(batch.works[i]), now);
     }
@@ -110,17 +110,17 @@ bool Fetcher::ask_next(Time now) {
   switch (answer.kind) {
     case Ask::kHit:
       record(EventKind::kHit, plan, waiter.index, id, length);
-      account(waiter, length, 0);
+      account(waiter, {.memory = length});
       settle(waiter, {.id = id, .lease = std::move(answer.lease)}, now);
       return true;
     case Ask::kStarted:
-      record(EventKind::kReadStarted, plan, waiter.index, id, length, parts_.tiers.in_flight());
-      account(waiter, 0, length);
+      record(EventKind::kReadStarted, plan, waiter.index, id, length,
+             static_cast<std::uint64_t>(answer.origin) << 32 | parts_.tiers.in_flight());
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kJoined:
       record(EventKind::kJoined, plan, waiter.index, id, length);
-      account(waiter, length, 0);
+      account(waiter, {.memory = length});
       waiters_[id].push_back(waiter);
       return true;
     default:
@@ -177,7 +177,7 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
   const Bytes length = parts_.source.length(id);
   Answer answer = request(id, true, now);
   if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
-  account(waiter, answer.kind == Ask::kStarted ? 0 : length, answer.kind == Ask::kStarted ? length : 0);
+  if (answer.kind != Ask::kStarted) account(waiter, {.memory = length});
   if (answer.kind == Ask::kHit) {
     settle(waiter, {.id = id, .attempt = waiter.attempt, .lease = std::move(answer.lease)}, now);
   } else {
@@ -190,6 +190,9 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   auto waiting = waiters_.extract(arrival.id);
   record_read(arrival, now);
   if (waiting.empty()) return;
+  // Whoever began the flight; the others found the bytes on their way.
+  const bool from_disk = arrival.origin == Origin::kDisk;
+  account(waiting.mapped().front(), {.disk = from_disk ? arrival.length : 0, .source = from_disk ? 0 : arrival.length});
   for (const Waiter& waiter : waiting.mapped()) {
     Work work{.id = arrival.id, .attempt = waiter.attempt};
     if (arrival.status.ok()) {
@@ -210,18 +213,20 @@ void Fetcher::record_read(const Arrival& arrival, Time now) {
   if (arrival.retries > 0) {
     parts_.record->append({.time = now, .kind = EventKind::kReadRetried, .a = arrival.id, .b = arrival.retries});
   }
+  if (arrival.dropped) {
+    parts_.record->append({.time = now, .kind = EventKind::kDiskDropped, .a = arrival.id, .b = arrival.length});
+  }
   if (changed) {
     const auto rate = static_cast<std::uint64_t>(pacer_.bytes_per_second());
     parts_.record->append({.time = now, .kind = EventKind::kDepth, .a = pacer_.depth(), .b = rate});
   }
 }
 
-void Fetcher::account(const Waiter& waiter, Bytes memory, Bytes source) {
-  if (waiter.slot) return parts_.ring.add_bytes(*waiter.slot, memory, source);
+void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
+  if (waiter.slot) return parts_.ring.add_bytes(*waiter.slot, bytes);
   Ahead& batch = ahead(waiter.number);
-  if (batch.slot) return parts_.ring.add_bytes(*batch.slot, memory, source);
-  batch.memory_bytes += memory;
-  batch.source_bytes += source;
+  if (batch.slot) return parts_.ring.add_bytes(*batch.slot, bytes);
+  batch.bytes += bytes;
 }
 
 // Bytes, or the reason why there are none, have come for one sample of one batch.

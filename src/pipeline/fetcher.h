@@ -54,8 +54,7 @@ class Fetcher {
     std::uint64_t delivered = 0;
     std::vector<Work> works;  // by index, until a slot is open
     std::vector<bool> arrived;
-    Bytes memory_bytes = 0;
-    Bytes source_bytes = 0;
+    OriginBytes bytes{};
   };
   struct Waiter {
     std::uint64_t number = 0;
@@ -76,7 +75,7 @@ class Fetcher {
   void settle(const Waiter& waiter, Work work, Time now);
   void deliver(RingItem item, Work work, Time now);
   Ahead& ahead(std::uint64_t number);
-  void account(const Waiter& waiter, Bytes memory, Bytes source);
+  void account(const Waiter& waiter, const OriginBytes& bytes);
   void record(EventKind kind, const BatchPlan& plan, std::uint32_t index, std::uint64_t a, std::uint64_t b,
               std::uint64_t c = 0);
 

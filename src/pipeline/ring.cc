@@ -63,6 +63,7 @@ struct alignas(64) Ring::Slot {
   std::atomic<std::uint32_t> search_from{0};
   std::atomic<std::int64_t> bytes_complete{kBytesMissing};
   std::atomic<std::uint64_t> memory_bytes{0};
+  std::atomic<std::uint64_t> disk_bytes{0};
   std::atomic<std::uint64_t> source_bytes{0};
   std::atomic<std::uint64_t> prep_busy{0};
   std::atomic<std::uint64_t> replaced{0};
@@ -135,7 +136,7 @@ std::optional<std::uint32_t> Ring::open(const BatchPlan& plan) {
     free.search_from = 0;
     free.waiting = free.unfinished = static_cast<std::uint32_t>(plan.count);
     free.bytes_complete = plan.count == 0 ? 0 : kBytesMissing;
-    free.memory_bytes = free.source_bytes = free.prep_busy = free.replaced = free.damaged = 0;
+    free.memory_bytes = free.disk_bytes = free.source_bytes = free.prep_busy = free.replaced = free.damaged = 0;
     free.failed_index = kNoFailure;
     auto* positions = reinterpret_cast<Position*>(column(index, offsets_->positions));
     for (std::uint32_t i = 0; i < plan.count; ++i) {
@@ -150,9 +151,10 @@ std::optional<std::uint32_t> Ring::open(const BatchPlan& plan) {
   return std::nullopt;
 }
 
-void Ring::add_bytes(std::uint32_t index, Bytes from_memory, Bytes from_source) {
-  slot(index).memory_bytes.fetch_add(from_memory, std::memory_order_relaxed);
-  slot(index).source_bytes.fetch_add(from_source, std::memory_order_relaxed);
+void Ring::add_bytes(std::uint32_t index, const OriginBytes& bytes) {
+  slot(index).memory_bytes.fetch_add(bytes.memory, std::memory_order_relaxed);
+  slot(index).disk_bytes.fetch_add(bytes.disk, std::memory_order_relaxed);
+  slot(index).source_bytes.fetch_add(bytes.source, std::memory_order_relaxed);
 }
 
 void Ring::mark_ready(RingItem what, Time now) {
@@ -306,8 +308,7 @@ std::optional<Error> Ring::error_of(std::uint32_t index) const {
 
 BatchCost Ring::cost_of(std::uint32_t index) const {
   const Slot& of = slot(index);
-  return {.memory_bytes = of.memory_bytes,
-          .source_bytes = of.source_bytes,
+  return {.bytes = {.memory = of.memory_bytes, .disk = of.disk_bytes, .source = of.source_bytes},
           .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
           .replaced = of.replaced,
           .damaged = of.damaged};

@@ -44,10 +44,23 @@ struct Prepared {
   std::uint64_t length = 0;  // elements, when ragged
 };
 
+// Sample bytes by the tier they came from.
+struct OriginBytes {
+  Bytes memory = 0;
+  Bytes disk = 0;
+  Bytes source = 0;
+
+  OriginBytes& operator+=(const OriginBytes& other) {
+    memory += other.memory;
+    disk += other.disk;
+    source += other.source;
+    return *this;
+  }
+};
+
 // What a batch cost; read when it is leased.
 struct BatchCost {
-  Bytes memory_bytes = 0;
-  Bytes source_bytes = 0;
+  OriginBytes bytes{};
   Duration prep_busy{};
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;
@@ -64,7 +77,7 @@ class Ring {
   // Feeding. -----------------------------------------------------------------------------------
   // Takes a free slot for the batch, all samples waiting; nothing when no slot is free.
   std::optional<std::uint32_t> open(const BatchPlan& plan);
-  void add_bytes(std::uint32_t slot, Bytes from_memory, Bytes from_source);
+  void add_bytes(std::uint32_t slot, const OriginBytes& bytes);
   // The sample's bytes are there. REQUIRES: it is waiting.
   void mark_ready(RingItem item, Time now);
 

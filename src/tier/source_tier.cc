@@ -60,15 +60,19 @@ SourceTier::OpenFile* SourceTier::shared_file(const Extent& extent) {
   return &files_.emplace(extent.file, OpenFile{std::move(*descriptor), 0}).first->second;
 }
 
-void SourceTier::start(SampleId id, std::span<std::byte> into, Time now) {
+std::size_t SourceTier::free_flight() {
   FORELOAD_CHECK(in_flight() < max_depth(), "the pacer stays within the engine's depth");
-  std::size_t index = flights_.size();
   if (free_.empty()) {
     flights_.push_back(std::make_unique<Flight>());
-  } else {
-    index = free_.back();
-    free_.pop_back();
+    return flights_.size() - 1;
   }
+  const std::size_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+void SourceTier::start(SampleId id, std::span<std::byte> into, Time now) {
+  const std::size_t index = free_flight();
   Flight& flight = *flights_[index];
   flight = Flight{.id = id, .extent = source_.locate(id), .into = into, .started = now};
   FORELOAD_CHECK(flight.extent.length == into.size(), "a sample is read whole");
@@ -78,15 +82,23 @@ void SourceTier::start(SampleId id, std::span<std::byte> into, Time now) {
   enqueue(index);
 }
 
+void SourceTier::start_from(int fd, Bytes offset, SampleId id, std::span<std::byte> into, Time now) {
+  const std::size_t index = free_flight();
+  Extent extent{.offset = offset, .length = into.size()};
+  *flights_[index] = Flight{.id = id, .extent = std::move(extent), .into = into, .started = now, .other_file = fd};
+  enqueue(index);
+}
+
 void SourceTier::enqueue(std::size_t index) {
   Flight& flight = *flights_[index];
   queued_.push_back({.tag = index,
-                     .fd = flight.file != nullptr ? flight.file->descriptor.get() : -1,
+                     .fd = flight.file != nullptr ? flight.file->descriptor.get() : flight.other_file,
                      .root = flight.extent.root,
                      .path = flight.extent.path.c_str(),
                      .offset = flight.extent.offset,
                      .into = flight.into,
-                     .expect = flight.extent.stamp});
+                     .expect = flight.extent.stamp,
+                     .stamped = flight.other_file < 0});
 }
 
 void SourceTier::wait(std::vector<SourceRead>& done, Time deadline) {
@@ -133,6 +145,7 @@ void SourceTier::on_result(const ReadResult& result, std::vector<SourceRead>& do
 
 bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult& result) {
   if (result.outcome != ReadOutcome::kFailed || !may_pass(result.error_number)) return false;
+  if (flight.other_file >= 0) return false;
   if (hurry_ || ++flight.attempt >= kAttempts) return false;
   const Duration pause = kFirstPause * (1 << (2 * (flight.attempt - 1)));
   timers_.push({.at = now() + pause, .flight = index, .retry = true});
@@ -148,6 +161,7 @@ void SourceTier::finish(std::size_t index, std::vector<SourceRead>& done) {
 }
 
 Error SourceTier::describe(const Flight& flight, const ReadResult& result) const {
+  if (flight.other_file >= 0) return {Code::kIo, std::generic_category().message(result.error_number)};
   const std::string where = describe_sample(source_, flight.id);
   switch (result.outcome) {
     case ReadOutcome::kChanged:

@@ -1,5 +1,6 @@
 // SourceTier: the bottom of the hierarchy: reads samples from where they originally are. Turns ids into reads,
-// keeps the files of tar shards open, retries what may pass, and emulates slow storage when asked to.
+// keeps the files of tar shards open, retries what may pass, and emulates slow storage when asked to. The disk tier's
+// reads go through the same engine.
 // One thread uses it, except wake().
 #pragma once
 
@@ -42,6 +43,8 @@ class SourceTier {
   // Begins to fill `into` with the sample; it is submitted by the next wait().
   // REQUIRES: in_flight() < max_depth(), into.size() = the sample's length, `into` lives until it is reported.
   void start(SampleId id, std::span<std::byte> into, Time now);
+  // The same from an open file of another tier: not retried, not slowed down. REQUIRES: `fd` stays open meanwhile.
+  void start_from(int fd, Bytes offset, SampleId id, std::span<std::byte> into, Time now);
   // Appends what has ended. Waits for the first until `deadline` or wake().
   void wait(std::vector<SourceRead>& done, Time deadline);
   void wake() { engine_->wake(); }
@@ -61,6 +64,7 @@ class SourceTier {
     Time not_before{};  // when the emulated storage delivers
     unsigned attempt = 0;
     OpenFile* file = nullptr;
+    int other_file = -1;  // another tier's
     Status status;
   };
   struct Timer {
@@ -70,6 +74,7 @@ class SourceTier {
     bool operator>(const Timer& other) const { return at > other.at; }
   };
 
+  std::size_t free_flight();
   void enqueue(std::size_t index);
   void finish(std::size_t index, std::vector<SourceRead>& done);
   void on_result(const ReadResult& result, std::vector<SourceRead>& done);

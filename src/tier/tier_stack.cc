@@ -4,8 +4,11 @@
 
 namespace foreload {
 
-TierStack::TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom)
-    : source_(source), placement_(placement), arena_(arena), bottom_(std::move(bottom)) {}
+TierStack::TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
+                     std::unique_ptr<DiskTier> disk)
+    : source_(source), placement_(placement), arena_(arena), bottom_(std::move(bottom)), disk_(std::move(disk)) {
+  if (disk_) disk_->start([this] { wake(); });
+}
 
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
@@ -15,29 +18,64 @@ Answer TierStack::request(const Request& request, Time now) {
   if (arena_.is_flying(request.id)) return {Ask::kJoined, {}};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (!request.may_read || bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
+  if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
+  const auto into = take_room(request, length);
+  if (!into) return {Ask::kNoRoom, {}};
+  return {Ask::kStarted, {}, start(request.id, *into, now)};
+}
+
+std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
   std::optional<std::span<std::byte>> into;
   // A read that failed may have left a hole in the homes that later ones do not fit: then transit serves.
   if (placement_.is_home(request.id)) into = arena_.begin(request.id, length, Area::kHome);
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
-  if (!into) return {Ask::kNoRoom, {}};
-  bottom_->start(request.id, *into, now);
-  return {Ask::kStarted, {}};
+  return into;
+}
+
+Origin TierStack::start(SampleId id, std::span<std::byte> into, Time now) {
+  const auto place = disk_ ? disk_->store().begin_read(id) : std::nullopt;
+  if (!place) {
+    bottom_->start(id, into, now);
+    return Origin::kSource;
+  }
+  from_disk_[id] = {.into = into};
+  bottom_->start_from(place->fd, place->offset, id, into, now);
+  return Origin::kDisk;
+}
+
+bool TierStack::land(const SourceRead& read, DiskFlight& flight) {
+  if (read.status.ok() && disk_->store().end_read(read.id, flight.into)) return true;
+  if (!read.status.ok()) disk_->store().drop(read.id);
+  flight.dropped = true;
+  if (draining_) return true;
+  bottom_->start(read.id, flight.into, now());  // in the place of the flight that ended
+  return false;
 }
 
 void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
   bottom_->wait(reads_, deadline);
   for (SourceRead& read : reads_) {
-    Arrival arrival{.id = read.id,
-                    .status = std::move(read.status),
-                    .length = source_.length(read.id),
-                    .took = read.took,
-                    .retries = read.retries};
-    if (arrival.status.ok()) {
-      arrival.lease = arena_.commit(read.id, arrival.length);
-    } else {
+    Arrival arrival{.id = read.id, .length = source_.length(read.id), .took = read.took, .retries = read.retries};
+    bool wrong = !read.status.ok();
+    if (const auto flight = from_disk_.find(read.id); flight != from_disk_.end()) {
+      const bool again = flight->second.dropped;
+      if (!again && !land(read, flight->second)) continue;
+      arrival.origin = again ? Origin::kSource : Origin::kDisk;
+      arrival.dropped = flight->second.dropped;
+      wrong = wrong || (!again && arrival.dropped);
+      from_disk_.erase(flight);
+    }
+    arrival.status = std::move(read.status);
+    if (wrong) {
       arena_.abandon(read.id);
+    } else {
+      arrival.lease = arena_.commit(read.id, arrival.length);
+      // The urgent range is for the next substitute, and never waits for a disk.
+      if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
+        disk_->offer(read.id, arena_.share(arrival.lease));
+      }
     }
     arrivals.push_back(std::move(arrival));
   }
@@ -45,11 +83,13 @@ void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
 
 void TierStack::drain() {
   bottom_->hurry(true);
+  draining_ = true;
   std::vector<Arrival> dropped;
   while (in_flight() > 0) {
     wait(dropped, kNever);
     dropped.clear();
   }
+  draining_ = false;
   bottom_->hurry(false);
 }
 

@@ -1,15 +1,18 @@
-// TierStack: memory over source. The one way to a sample's bytes: a hit is a lease at once; a miss begins one
-// flight, into the sample's home or through transit, and everyone who asks meanwhile joins it. One thread asks
+// TierStack: memory over disk over source. The one way to a sample's bytes: a hit is a lease at once; a miss begins one
+// flight, from disk or source into the sample's home or through transit, and everyone who asks meanwhile joins it.
+// Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread asks
 // and waits; leases may be dropped on any thread.
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "foreload/result.h"
 #include "foreload/source.h"
 #include "plan/placement.h"
 #include "tier/arena.h"
+#include "tier/disk_tier.h"
 #include "tier/source_tier.h"
 
 namespace foreload {
@@ -22,9 +25,13 @@ enum class Ask {
   kNoRoom,   // transit is full, or the sample is being changed: ask again when a lease was dropped
 };
 
+// Where a flight reads; the numbers are those of the event record.
+enum class Origin : std::uint8_t { kSource = 0, kDisk = 1 };
+
 struct Answer {
   Ask kind = Ask::kNoRoom;
   Lease lease;
+  Origin origin = Origin::kSource;  // with kStarted
 };
 
 struct Arrival {
@@ -32,6 +39,8 @@ struct Arrival {
   Lease lease;  // valid when status is ok
   Status status;
   Bytes length = 0;
+  Origin origin = Origin::kSource;
+  bool dropped = false;  // the disk had it, but wrong
   Duration took{};
   unsigned retries = 0;
 };
@@ -45,7 +54,9 @@ struct Request {
 class TierStack {
  public:
   // All must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
-  TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom);
+  // `disk` may be null.
+  TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
+            std::unique_ptr<DiskTier> disk = nullptr);
 
   Answer request(const Request& request, Time now);
   // Appends what arrived; waits for the first until `deadline` or wake().
@@ -57,14 +68,28 @@ class TierStack {
   unsigned in_flight() const { return bottom_->in_flight(); }
   unsigned max_depth() const { return bottom_->max_depth(); }
   const char* engine_name() const { return bottom_->engine_name(); }
+  DiskTier* disk() const { return disk_.get(); }  // may be null
   // Waits for all flights and drops what they bring.
   void drain();
 
  private:
+  struct DiskFlight {
+    std::span<std::byte> into;
+    bool dropped = false;  // and now on its way from the source
+  };
+
+  std::optional<std::span<std::byte>> take_room(const Request& request, Bytes length);
+  Origin start(SampleId id, std::span<std::byte> into, Time now);
+  // A flight from the disk has ended. False: it goes on, from the source.
+  bool land(const SourceRead& read, DiskFlight& flight);
+
   const Source& source_;
   const Placement& placement_;
   Arena& arena_;
   std::unique_ptr<SourceTier> bottom_;
+  std::unique_ptr<DiskTier> disk_;  // its thread wakes the one above
+  std::unordered_map<SampleId, DiskFlight> from_disk_;
+  bool draining_ = false;
   std::vector<SourceRead> reads_;
 };
 

@@ -1,0 +1,82 @@
+#include "loader/disk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/text.h"
+
+namespace foreload {
+namespace {
+
+DiskSamples samples_of(const Source& source) {
+  return {.count = source.size(),
+          .fingerprint = source.fingerprint(),
+          .length = [&source](SampleId id) { return source.length(id); },
+          .stamp = [&source](SampleId id) { return source.locate(id).stamp; }};
+}
+
+void tell(const LoaderOptions& options, const std::string& text) {
+  if (options.warn) options.warn(text);
+}
+
+// Less is kept than could be: what else lies in the folder may be the reason.
+void tell_if_short(const LoaderOptions& options, const DiskStore& store) {
+  if (!store.is_short()) return;
+  const std::string others = store.neighbours();
+  tell(options, fmt::format("the disk cache {} is limited to {}, because its file system has no more free space{}",
+                            store.path(), format_bytes(store.capacity()),
+                            others.empty() ? "" : "; caches of other datasets or versions lie beside it: " + others));
+}
+
+}  // namespace
+
+Status check_disk(const LoaderOptions& options) {
+  if (options.disk.empty()) {
+    if (options.disk_bytes == 0) return {};
+    return Error{Code::kInvalid, "a size of the disk cache was given, but no folder for it"};
+  }
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const fs::path disk = fs::weakly_canonical(options.disk, failed);
+  if (failed) return {};
+  for (const std::string& dataset : options.dataset) {
+    const fs::path root = fs::canonical(dataset, failed);
+    if (failed || !fs::is_directory(root, failed)) continue;
+    const auto [end, unused] = std::mismatch(root.begin(), root.end(), disk.begin(), disk.end());
+    if (end != root.end()) continue;
+    return Error{Code::kInvalid,
+                 fmt::format("the disk cache {} lies inside of the dataset {}, which would change by it: "
+                             "choose another folder",
+                             options.disk, dataset)};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const Source& source, const Placement& memory,
+                                            Bytes longest, const Seams& seams) {
+  if (options.disk.empty()) return std::unique_ptr<DiskTier>();
+  auto store = DiskStore::open({.folder = options.disk,
+                                .samples = samples_of(source),
+                                .total_bytes = source.total_bytes(),
+                                .limit = options.disk_bytes,
+                                .direct = options.direct_io,
+                                .fault = seams.write_fault});
+  if (!store) {
+    Error error = std::move(store).error();
+    error.message = "the disk cache can not be used: " + error.message;
+    if (error.code == Code::kNotFound || error.code == Code::kInvalid) return error;
+    tell(options, error.message + ". The run goes on without it");
+    return std::unique_ptr<DiskTier>();
+  }
+  tell_if_short(options, **store);
+  (*store)->keep(Placement::plan_below(memory, source.size(), (*store)->capacity(), options.seed, [&](SampleId id) {
+    const Bytes length = source.length(id);
+    return length > longest ? Bytes{0} : length;
+  }));
+  return std::make_unique<DiskTier>(std::move(*store));
+}
+
+}  // namespace foreload
