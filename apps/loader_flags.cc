@@ -24,6 +24,7 @@ Result<T> choose(const std::string& flag, const std::string& text, const std::ma
 
 struct LoaderFlags::Texts {
   std::string memory;
+  std::string disk_size;
   std::string chain;
   std::string dtype = "f32";
   std::string layout = "nchw";
@@ -51,6 +52,9 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   add_number(command, "--seed", o.seed, "Fixes order and augmentation");
   command.add_option("--memory", t.memory,
                      "Budget for cache, batches, reads and scratch (8GiB); default: half of what is free");
+  command.add_option("--disk", o.disk,
+                     "Folder on a local disk that keeps samples between epochs and runs; default: none");
+  command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
   command.add_option("--chain", t.chain,
                      "Transforms, \"resize(256), center_crop(224), normalize\"; default: chosen by the data");
@@ -91,6 +95,11 @@ Result<LoaderOptions> LoaderFlags::options() const {
     FORELOAD_ASSIGN(options.memory, parse_bytes(texts.memory));
     if (options.memory == 0)
       return Error{Code::kInvalid, "--memory 0 leaves room for nothing: give a size such as 8GiB"};
+  }
+  if (!texts.disk_size.empty()) {
+    FORELOAD_ASSIGN(options.disk_bytes, parse_bytes(texts.disk_size));
+    if (options.disk_bytes == 0)
+      return Error{Code::kInvalid, "--disk-size 0 leaves room for nothing: give a size such as 200GB"};
   }
   if (!texts.chain.empty()) {
     FORELOAD_ASSIGN(options.chain, parse_chain(texts.chain));

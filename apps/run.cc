@@ -195,7 +195,8 @@ Json Run::epoch_json(const EpochReport& epoch) const {
             {"samples_per_s", stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0}};
   json["order_hash"] = options_.hash ? Json(hex16(epoch.hash.order)) : Json();
   json["content_hash"] = options_.hash ? Json(hex16(epoch.hash.content)) : Json();
-  json["bytes"] = {{"memory", stats.memory_bytes}, {"disk", 0}, {"peer", 0}, {"source", stats.source_bytes}};
+  json["bytes"] = {
+      {"memory", stats.memory_bytes}, {"disk", stats.disk_bytes}, {"peer", 0}, {"source", stats.source_bytes}};
   const double fetch = share_of(stats.fetch_stall, stats.wall);
   const double prep = share_of(stats.prep_stall, stats.wall);
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
@@ -233,10 +234,16 @@ Json Run::report(const LoaderOptions& options) const {
   json["ring_slots"] = stats.ring_slots;
   json["cache"] = {
       {"capacity_bytes", stats.cache_capacity}, {"used_bytes", stats.cached_bytes}, {"rewritten", stats.rewritten}};
+  json["disk"] = {
+      {"capacity_bytes", stats.disk_capacity}, {"used_bytes", stats.disk_used}, {"damaged", stats.disk_damaged}};
   json["cpu_seconds"] = cpu_seconds();
   json["peak_rss_bytes"] = peak_resident_bytes();
   json["memory_budget_bytes"] = stats.memory_budget;
   return json;
+}
+
+bool has_disk(const LoaderStats& stats) {
+  return stats.disk_capacity > 0;
 }
 
 // The table grows while the run goes on, so that whoever stops it has seen what there was.
@@ -246,6 +253,12 @@ void Run::print_header() const {
   output_.line("{}: {}, {}", source.uri(), counted(source.size(), "sample"), format_bytes(source.total_bytes()));
   output_.line("cache holds {} of a budget of {}; {}, reads by {}", format_bytes(stats.cache_capacity),
                format_bytes(stats.memory_budget), counted(stats.threads, "prep thread"), stats.io);
+  if (has_disk(stats)) {
+    output_.line("disk cache holds {} of at most {}", format_bytes(stats.disk_used), format_bytes(stats.disk_capacity));
+    output_.line("{:>5} {:>7} {:>9} {:>7} {:>7} {:>7} {:>10} {:>10} {:>10}{}", "epoch", "seconds", "samples/s", "busy",
+                 "fetch", "prep", "memory", "disk", "source", options_.hash ? "   order" : "");
+    return;
+  }
   output_.line("{:>5} {:>8} {:>9} {:>7} {:>11} {:>10} {:>11} {:>11}{}", "epoch", "seconds", "samples/s", "busy",
                "fetch stall", "prep stall", "from memory", "from source", options_.hash ? "   order" : "");
 }
@@ -254,11 +267,18 @@ void Run::print_epoch(const EpochReport& report) const {
   const EpochStats& epoch = report.stats;
   const std::string busy =
       accelerator_.exists() ? fmt::format("{:.1f} %", 100 * share_of(report.busy, epoch.wall)) : "-";
+  const double rate = static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9);
+  const double fetch = 100 * share_of(epoch.fetch_stall, epoch.wall);
+  const double prep = 100 * share_of(epoch.prep_stall, epoch.wall);
+  const std::string order = options_.hash ? "   " + hex16(report.hash.order) : "";
+  if (has_disk(loader_.stats())) {  // one column more, and still no more than 80
+    output_.line("{:>5} {:>7.2f} {:>9.0f} {:>7} {:>5.1f} % {:>5.1f} % {:>10} {:>10} {:>10}{}", epoch.epoch,
+                 seconds(epoch.wall), rate, busy, fetch, prep, format_bytes(epoch.memory_bytes),
+                 format_bytes(epoch.disk_bytes), format_bytes(epoch.source_bytes), order);
+    return;
+  }
   output_.line("{:>5} {:>8.2f} {:>9.0f} {:>7} {:>9.1f} % {:>8.1f} % {:>11} {:>11}{}", epoch.epoch, seconds(epoch.wall),
-               static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9), busy,
-               100 * share_of(epoch.fetch_stall, epoch.wall), 100 * share_of(epoch.prep_stall, epoch.wall),
-               format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes),
-               options_.hash ? "   " + hex16(report.hash.order) : "");
+               rate, busy, fetch, prep, format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes), order);
 }
 
 void Run::print_end() const {

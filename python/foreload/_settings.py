@@ -19,7 +19,7 @@ MEANINGLESS = {
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
 FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache")
-PATHS = ("index_folder", "record")
+PATHS = ("index_folder", "record", "disk")
 WORDS = ("label_field", "io", "storage")
 DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
 NO_SIZE = ("transform has nothing that gives all images one size: put RandomResizedCrop(size), Resize((height, width)), or "
@@ -163,6 +163,8 @@ def read(given: Dict[str, Any]) -> Settings:
         if given[name] is not None:
             options[name] = arguments.text(name, given[name], "a path" if name in PATHS else "a string")
     settings.memory = arguments.memory("memory", given["memory"])
+    if given["disk_size"] is not None:
+        options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])
     options.update(subset_options(given["subset"]))
     chain_options(given, settings)
     for name in ("batch_transform", "collate_fn"):

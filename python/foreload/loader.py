@@ -103,6 +103,7 @@ class DataLoader:
       transform         list of foreload's transforms, torchvision's Compose, text as of `foreload run --chain`; callables last
       batch_transform   called with every batch, in this thread
       memory            "8GiB" or bytes, for cache, batches and scratch together; default: a part of the process's budget
+      disk              folder on a local disk that keeps samples between epochs and runs; disk_size: "200GB" of it at most
       on_error          "fail" or "replace": what a bad sample does; max_replacements
       rank, world_size  default: from torchrun, Slurm, Open MPI or PMI
       output            "torch", "numpy" or "auto"; dtype "f32", "f16", "u8"; layout "nchw", "nhwc"
@@ -131,7 +132,8 @@ class DataLoader:
                  global_batch: Optional[int] = None, subset: Any = None, epochs: Optional[int] = None, cache: bool = True,
                  decode: str = "exact", rewrite: str = "auto", max_replacements: int = 1000,
                  label_field: Optional[str] = None, index_folder: Path = None, io: Optional[str] = None,
-                 storage: Optional[str] = None, record: Path = None) -> None:
+                 storage: Optional[str] = None, record: Path = None, disk: Path = None,
+                 disk_size: Union[None, int, str] = None) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()
@@ -171,6 +173,8 @@ class DataLoader:
         settings.options["memory"] = self._part.bytes
         try:
             if paths is None:
+                if any(name.startswith("disk") for name in settings.options):
+                    raise ConfigError("disk is for data that foreload reads itself: a map-style dataset reads its own")
                 if any(name.startswith("subset") for name in settings.options):
                     raise ConfigError("subset is for data on disk; for a map-style dataset use torch.utils.data.Subset")
                 self._engine = _mapped.MappedLoader(dataset, settings.options)

@@ -27,8 +27,8 @@ py::dict epoch_dict(const EpochStats& stats) {
       "epoch"_a = stats.epoch, "samples"_a = stats.samples, "batches"_a = stats.batches,
       "seconds"_a = seconds(stats.wall),
       "samples_per_s"_a = stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0,
-      "bytes"_a =
-          py::dict("memory"_a = stats.memory_bytes, "disk"_a = 0, "peer"_a = 0, "source"_a = stats.source_bytes),
+      "bytes"_a = py::dict("memory"_a = stats.memory_bytes, "disk"_a = stats.disk_bytes, "peer"_a = 0,
+                           "source"_a = stats.source_bytes),
       "stall"_a = py::dict("total"_a = fetch + prep, "fetch"_a = fetch, "prep"_a = prep),
       "prep_seconds"_a = seconds(stats.prep_busy), "replaced"_a = stats.replaced, "damaged"_a = stats.damaged,
       "padded"_a = stats.padded);
@@ -58,6 +58,8 @@ py::dict LoaderObject::stats() {
   return py::dict("epochs"_a = epochs, "quarantine"_a = quarantine, "memory_budget_bytes"_a = stats.memory_budget,
                   "cache"_a = py::dict("capacity_bytes"_a = stats.cache_capacity, "used_bytes"_a = stats.cached_bytes,
                                        "rewritten"_a = stats.rewritten),
+                  "disk"_a = py::dict("capacity_bytes"_a = stats.disk_capacity, "used_bytes"_a = stats.disk_used,
+                                      "damaged"_a = stats.disk_damaged),
                   "ring_slots"_a = stats.ring_slots, "threads"_a = stats.threads, "io"_a = stats.io,
                   "held_batches"_a = held(), "copied_batches"_a = copied());
 }

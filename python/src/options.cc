@@ -96,6 +96,8 @@ LoaderOptions read_options(const py::dict& given) {
   reader.read("seed", options.seed);
   reader.read("shuffle", options.shuffle);
   reader.read("memory", options.memory);
+  reader.read("disk", options.disk);
+  reader.read("disk_bytes", options.disk_bytes);
   reader.read("threads", options.threads);
   reader.read("held_batches", options.held_batches);
   reader.read("rank", options.rank);

@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+"""The disk cache of whole programs: kill -9 at any moment of filling it, damage, limits, refusals (R7).
+
+    tests/disk_test.py FORELOAD [unittest arguments]
+"""
+import os
+import resource
+import signal
+import stat
+import time
+
+import ledger
+import program
+from program import RefusalTest, seeded
+
+SIZE = 3000
+SAMPLES = 400
+
+
+class DiskTest(RefusalTest):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.ledger("set", SAMPLES, size=SIZE)
+        self.disk = self.top / "disk"
+        self.base = [self.folder, "--batch", 16, "--chain", ledger.chain(SIZE), "--no-cache"]
+
+    def cache(self, name):
+        return next(self.disk.iterdir()) / name
+
+    def epoch(self, *arguments):
+        return self.report("run", *self.base, "--hash", *arguments)["epochs"][0]
+
+    def test_a_second_run_reads_nothing_from_the_source(self):
+        plain = self.epoch()
+        first, again = self.epoch("--disk", self.disk), self.epoch("--disk", self.disk)
+        self.assertEqual({first["content_hash"], again["content_hash"]}, {plain["content_hash"]})
+        self.assertEqual(first["bytes"], {"memory": 0, "disk": 0, "peer": 0, "source": SAMPLES * SIZE})
+        self.assertEqual(again["bytes"], {"memory": 0, "disk": SAMPLES * SIZE, "peer": 0, "source": 0})
+        for path in self.disk.iterdir():
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o700)
+            self.assertEqual(sorted(os.listdir(path)), ["data", "lock", "table"])
+
+    def test_killed_while_filling(self):
+        chance = seeded("killed_while_filling")
+        plain = self.epoch()["content_hash"]
+        kept = 0
+        for turn in range(100 if program.SOAK else 10):
+            if turn % 5 == 0 and self.disk.exists():
+                for name in ("data", "table"):
+                    self.cache(name).unlink()
+            process = self.start("run", *self.base, "--disk", self.disk, "--storage", "4MB/s")
+            time.sleep(chance.uniform(0.01, 0.35))
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            if turn % 3 == 2:  # and sometimes the kill falls into a cache that was filled by others that were killed
+                continue
+            report = self.report("run", *self.base, "--hash", "--disk", self.disk)
+            self.assertEqual(report["epochs"][0]["content_hash"], plain)
+            self.assertEqual(report["disk"]["damaged"], 0, "a kill tears nothing")
+            kept += report["epochs"][0]["bytes"]["disk"]
+        self.assertGreater(kept, 0, "what was written before the kill is used")
+
+    def test_a_part_on_disk_and_another_seed(self):
+        limit = ["--disk", self.disk, "--disk-size", SAMPLES * SIZE // 2]
+        for seed in (1, 2, 1):
+            plain = self.epoch("--seed", seed)["content_hash"]
+            for _ in range(2):
+                found = self.epoch("--seed", seed, *limit)
+                self.assertEqual(found["content_hash"], plain)
+            self.assertGreater(found["bytes"]["disk"], 0.4 * SAMPLES * SIZE)
+            self.assertLessEqual(sum(self.cache(name).stat().st_size for name in ("data", "table")), SAMPLES * SIZE // 2)
+
+    def test_no_space_is_one_warning(self):
+        # Writing beyond it fails with EFBIG in a thread that takes no signals.
+        self.report("index", self.folder)
+        limit = 200_000
+        done = self.foreload("run", *self.base, "--disk", self.disk, "--epochs", 2,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(done.returncode, 0, done.err)
+        self.assertEqual(done.err.count("warning"), 1, done.err)
+        self.assertIn("takes no more samples", done.err)
+        self.assertGreater(self.epoch("--disk", self.disk)["bytes"]["disk"], limit // 2)
+
+    def test_a_folder_of_others_is_left_alone(self):
+        self.epoch("--disk", self.disk)
+        self.cache("lock").write_text("mine")
+        before = self.tree()
+        self.warned("run", *self.base, "--disk", self.disk, words=["left alone", "without it"])
+        self.assertEqual(self.tree(), before)
+
+    def test_two_at_once(self):
+        holder = self.start("run", *self.base, "--disk", self.disk, "--accelerator", 20)
+        self.assertTrue(program.wait_until(lambda: self.disk.exists() and any(self.disk.iterdir()) and self.cache("table").exists()))
+        self.warned("run", *self.base, "--disk", self.disk, words=["in use", "without it"])
+        self.end(holder)
+
+    def test_refusals(self):
+        self.refused("run", *self.base, "--disk-size", "1GB", words=["--disk"])
+        self.refused("run", *self.base, "--disk", self.disk, "--disk-size", "0", words=["--disk-size"])
+        self.refused("run", *self.base, "--disk", self.folder, words=["inside of the dataset"])
+        self.refused("run", *self.base, "--disk", self.top / "missing" / "cache", words=["missing"])
+
+    def test_the_table_of_a_run_fits_80_columns(self):
+        done = self.foreload("run", *self.base, "--disk", self.disk, "--accelerator", 100000)
+        self.assertEqual(done.returncode, 0, done.err)
+        lines = [line for line in done.out.splitlines() if str(self.top) not in line]
+        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertIn("disk", done.out)
+
+
+if __name__ == "__main__":
+    program.main()
