@@ -3,9 +3,11 @@
 
 #include <thread>
 
+#include "base/files.h"
 #include "base/test_folder.h"
 #include "foreload/loader.h"
 #include "prep/jpeg_samples.h"
+#include "tier/disk_store.h"
 
 namespace foreload {
 namespace {
@@ -94,6 +96,39 @@ TEST_F(LoaderRewriteTest, WithoutACacheNothingIsRewritten) {
   ASSERT_TRUE(loader.ok()) << loader.error().message;
   read(*loader, 2);
   EXPECT_EQ(loader->stats().rewritten, 0u);
+}
+
+TEST_F(LoaderRewriteTest, TheDiskGetsTheBytesOfTheSource) {
+  const TestFolder disk;
+  LoaderOptions options = this->options(Rewrite::kOn);
+  options.disk = disk.path();
+  {
+    auto loader = Loader::open(options);
+    ASSERT_TRUE(loader.ok()) << loader.error().message;
+    (void)read(*loader, 3);
+    EXPECT_GT(loader->stats().rewritten, kImages / 4);
+  }
+  const auto source = open_source({.datasets = options.dataset});
+  ASSERT_TRUE(source.ok());
+  const Source& original = **source;
+  auto store = DiskStore::open({.folder = disk.path(),
+                                .samples = {.count = kImages,
+                                            .fingerprint = original.fingerprint(),
+                                            .length = [&](SampleId id) { return original.length(id); },
+                                            .stamp = [&](SampleId id) { return original.locate(id).stamp; }},
+                                .total_bytes = original.total_bytes()});
+  ASSERT_TRUE(store.ok()) << store.error().message;
+  for (SampleId id = 0; id < kImages; ++id) {
+    const auto place = (*store)->begin_read(id);
+    ASSERT_TRUE(place) << "sample " << id;
+    std::vector<std::byte> kept(original.length(id));
+    ASSERT_TRUE(read_exactly(place->fd, place->offset, kept).ok());
+    std::vector<std::byte> bytes(original.length(id));
+    const Extent extent = original.locate(id);
+    const auto file = open_below(extent.root, extent.path);
+    ASSERT_TRUE(read_exactly(file->get(), extent.offset, bytes).ok());
+    ASSERT_EQ(kept, bytes) << "sample " << id;
+  }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr SampleId kMostPeeks = 16;
 constexpr unsigned kMostThreads = 256;
 constexpr Bytes kProcess = 24_MiB;
 constexpr Bytes kHeapOfThread = 1_MiB;
-constexpr unsigned kReaderThreads = 34;  // of the read engine's pool, with fetcher and signals
+constexpr unsigned kReaderThreads = 35;  // of the read engine's pool, with fetcher, disk and signals
 constexpr unsigned kMostHeld = 32;
 constexpr Epoch kMostEpochs = 1ull << 32;
 

@@ -32,10 +32,10 @@ struct Space {
   bool is_short = false;
 };
 
-// What is used already is ours to use again.
+// What is used already stays ours, also when others have filled the rest of the file system since.
 Space measure(const DiskStoreOptions& options, Bytes free, Bytes ours) {
   const Bytes table = table_bytes(options.samples.count);
-  const Bytes most = (free + ours) / 10 * 9;
+  const Bytes most = std::max((free + ours) / 10 * 9, ours);
   Bytes wanted = table + options.total_bytes + options.total_bytes / kSlackShare;
   if (options.limit != 0) wanted = std::min(wanted, options.limit);
   const Bytes all = std::min(wanted, most);
