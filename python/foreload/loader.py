@@ -174,7 +174,7 @@ class DataLoader:
         try:
             if paths is None:
                 if any(name.startswith("disk") for name in settings.options):
-                    raise ConfigError("disk is for data that foreload reads itself: a map-style dataset reads its own")
+                    raise ConfigError("disk and disk_size are for data that foreload reads itself: a map-style dataset reads its own")
                 if any(name.startswith("subset") for name in settings.options):
                     raise ConfigError("subset is for data on disk; for a map-style dataset use torch.utils.data.Subset")
                 self._engine = _mapped.MappedLoader(dataset, settings.options)

@@ -36,7 +36,7 @@ void tell_if_short(const LoaderOptions& options, const DiskStore& store) {
 Status check_disk(const LoaderOptions& options) {
   if (options.disk.empty()) {
     if (options.disk_bytes == 0) return {};
-    return Error{Code::kInvalid, "a size of the disk cache was given, but no folder for it (--disk, disk)"};
+    return Error{Code::kInvalid, "disk_size (--disk-size) was given, but no folder for the disk cache (disk, --disk)"};
   }
   namespace fs = std::filesystem;
   std::error_code failed;
