@@ -11,14 +11,6 @@
 
 namespace foreload {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kHasSanitizer = true;
-#elif defined(__has_feature)
-inline constexpr bool kHasSanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-inline constexpr bool kHasSanitizer = false;
-#endif
-
 // A tenth of the amount, or all of it with FORELOAD_SOAK=1.
 inline unsigned test_amount(unsigned all) {
   const char* soak = std::getenv("FORELOAD_SOAK");
