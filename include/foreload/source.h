@@ -17,7 +17,8 @@
 
 namespace foreload {
 
-// Size and modification time of a file when it was indexed: what a read is checked against.
+// Size and modification time of a file when it was indexed: what a read is checked against. Of an object: its size and
+// a hash of its ETag.
 struct FileStamp {
   Bytes size = 0;
   std::int64_t mtime_ns = 0;
@@ -25,13 +26,16 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-// Where a sample's bytes are: a range of one file below the source's root.
+class ObjectStore;
+
+// Where a sample's bytes are: a range of one file below the source's root, or of an object.
 struct Extent {
-  int root = -1;           // directory descriptor, owned by the source
-  std::string path{};      // relative to root, never absolute, never with ".."
-  std::string display{};   // what an error message calls it
-  std::uint64_t file = 0;  // number of the file inside this source: equal means same file
-  bool shared = false;     // many samples live in this file (tar shard): worth keeping open
+  int root = -1;                       // directory descriptor, owned by the source
+  const ObjectStore* store = nullptr;  // instead of a root: `path` is an object's key there. Owned by the source
+  std::string path{};                  // relative to root, never absolute, never with ".."
+  std::string display{};               // what an error message calls it
+  std::uint64_t file = 0;              // number of the file inside this source: equal means same file
+  bool shared = false;                 // many samples live in this file (tar shard): worth keeping open
   Bytes offset = 0;
   Bytes length = 0;
   FileStamp stamp{};
