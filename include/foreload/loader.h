@@ -127,7 +127,7 @@ struct EpochStats {
   Duration fetch_stall{};     // next() waited for bytes
   Duration prep_stall{};      // next() waited for decode and augment
   Duration prep_busy{};       // worker time spent preparing, over all threads
-  Bytes memory_bytes = 0;     // sample bytes by the tier they came from
+  Bytes memory_bytes = 0;     // sample bytes by the tier they came from; what filled a home ahead of its use is added
   Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
 };

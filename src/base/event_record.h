@@ -17,8 +17,8 @@ enum class EventKind : std::uint16_t {
   kOpen = 1,         // a: samples, b: global batch, c: world << 32 | rank
   kSlotOpened = 2,   // a: step, b: slot, c: samples in the batch
   kHit = 3,          // bytes found in memory. a: id, b: length
-  kReadStarted = 4,  // a: id, b: length, c: origin (0: source, 1: disk) << 32 | reads in flight
-  kReadDone = 5,     // a: id, b: length, c: nanoseconds since it was submitted
+  kReadStarted = 4,  // a: id, b: length, c: fill << 48 | asked << 40 | origin << 32 | other reads in flight there
+  kReadDone = 5,     // a: id, b: length, c: nanoseconds since it was submitted; position: as c of kReadStarted
   kReadRetried = 6,  // the read that ended needed more than one attempt. a: id, b: retries
   kPrepStarted = 7,  // a: id, b: length
   kPrepDone = 8,     // a: id, b: nanoseconds
@@ -26,11 +26,14 @@ enum class EventKind : std::uint16_t {
   kWaited = 10,      // next() had to wait. a: step, b: nanoseconds for fetch, c: nanoseconds for prep
   kDelivered = 11,   // a: step, b: slot
   kReplaced = 13,    // a bad sample. a: its id, c: which substitute comes next
-  kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second
+  kDepth = 14,       // the pacer's choice. a: depth, b: bytes per second, c: origin
   kEpochEnd = 15,
   kSeek = 16,
   kJoined = 17,       // bytes were on their way already. a: id, b: length
   kDiskDropped = 18,  // the disk had the sample, but wrong: it was read from the source. a: id, b: length
+  kAsked = 19,        // it is not in memory and waits for its origin. a: id, b: length, c: fill << 8 | origin
+  kRouted = 20,       // the disk has it too. a: id, b: length, c: batches until it is needed << 8 | chosen origin
+  kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: slots of the ring
 };
 
 struct Event {

@@ -96,8 +96,11 @@ ReadTask::Next ReadTask::examine() {
 
 bool ReadTask::prepare_bounce() {
   const Bytes most = block_up(options_->bounce_bytes) + 2 * kBlock;
-  bounce_size_ = std::min({most, block_up(end()) - block_down(job_.offset), kLongestPiece});
-  bounce_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlock, bounce_size_)));
+  const Bytes wanted = std::min({most, block_up(end()) - block_down(job_.offset), kLongestPiece});
+  if (bounce_ != nullptr && wanted <= bounce_size_) return true;  // fresh memory would cost as much as the read
+  bounce_.reset();
+  bounce_.reset(static_cast<std::byte*>(std::aligned_alloc(kBlock, wanted)));
+  bounce_size_ = bounce_ != nullptr ? wanted : 0;
   return bounce_ != nullptr;
 }
 
@@ -152,7 +155,6 @@ ReadTask::Next ReadTask::finish(ReadOutcome outcome, int error_number) {
 void ReadTask::drop() {
   owned_ = Descriptor();
   fd_ = -1;
-  bounce_.reset();
 }
 
 }  // namespace foreload

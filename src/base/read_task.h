@@ -36,7 +36,7 @@ class ReadTask {
   Next read_returned(int result);
 
   const ReadResult& result() const { return result_; }
-  void drop();  // gives up what the task holds
+  void drop();  // closes what the task has opened
 
  private:
   struct Free {
@@ -59,7 +59,7 @@ class ReadTask {
   Bytes done_ = 0;  // bytes of the job that have arrived
   unsigned attempts_ = 0;
   bool direct_ = false;
-  std::unique_ptr<std::byte, Free> bounce_;
+  std::unique_ptr<std::byte, Free> bounce_;  // kept from job to job
   std::size_t bounce_size_ = 0;
 };
 

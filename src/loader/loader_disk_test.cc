@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "loader/ledger.h"
 #include "loader/seams.h"
+#include "policy/replay.h"
 #include "tier/disk_folder.h"
 
 namespace foreload {
@@ -42,7 +43,8 @@ class LoaderDiskTest : public testing::Test {
     EXPECT_EQ(seen, reference(kSamples, options, epochs));
     stats_ = loader->stats();
     for (const EpochStats& epoch : stats_.epochs) {
-      EXPECT_EQ(epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes, kAll);
+      EXPECT_GE(epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes, kAll) << "and what was read ahead";
+      EXPECT_LE(epoch.source_bytes, kAll);
     }
     return stats_.epochs;
   }
@@ -146,7 +148,8 @@ TEST_F(LoaderDiskTest, DamageBetweenRunsIsReadFromTheSource) {
     ASSERT_TRUE(events.ok());
     std::uint64_t from_source = 0;
     for (const Event& event : *events) {
-      if (event.kind == EventKind::kReadStarted) from_source += event.c >> 32 == 0 ? 1 : 0;
+      const bool started = event.kind == EventKind::kReadStarted;
+      if (started && ReadFields::unpack(event.c).origin == Origin::kSource) ++from_source;
       if (event.kind == EventKind::kDiskDropped) ++from_source;
     }
     EXPECT_EQ((epochs[0].source_bytes + epochs[1].source_bytes) / Ledger::kLength, from_source);

@@ -1,9 +1,10 @@
 // One turn of the thread: give free slots to the next batches, ask for substitutes, ask for what comes next until
-// the pacer, transit or the look-ahead says stop, then wait for arrivals or a wake-up.
+// transit or the look-ahead says stop, start as many reads as the pacer allows, then wait for arrivals or a wake-up.
 //
-// Samples are asked for strictly in the order of need. So whatever transit holds is needed before the sample
-// that waits for room, and will leave: nothing can starve, however large. A substitute is needed out of that
-// order; the urgent range is its room when transit is full of later samples.
+// Samples are asked for, and so get their room, strictly in the order of need. So whatever transit holds is needed
+// before the sample that waits for room, and will leave: nothing can starve, however large. A substitute is needed out
+// of that order; the urgent range is its room when transit is full of later samples. What is read to fill the disk
+// passes through transit too, but waits for nobody.
 #include "pipeline/fetcher.h"
 
 #include <fmt/format.h>
@@ -11,29 +12,109 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "policy/replay.h"
 #include "source/describe.h"
 
 namespace foreload {
+
+namespace {
+
+constexpr int kConsideredAtOnce = 512;  // positions, between two looks at what arrived
+
+}  // namespace
 
 Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {}
 
 void Fetcher::run(std::uint64_t number) {
   yield_to_others();  // or waking it would take the core from the consumer that released a batch
-  next_open_ = ask_number_ = number;
-  ask_index_ = 0;
+  next_open_ = ask_number_ = fill_number_ = number;
+  ask_index_ = fill_index_ = 0;
+  record({.time = now(),
+          .kind = EventKind::kPacing,
+          .a = parts_.tiers.max_depth(),
+          .b = parts_.stream.assignment().max_share(),
+          .c = parts_.ring.slots()});
   while (!stopping_) {
     const Time current = now();
     open_slots(current);
-    for (const FetchClass wanted : Pacer::order()) {
-      wanted == FetchClass::kSubstitutes ? ask_substitutes(current) : ask_ahead(current);
-    }
-    parts_.tiers.wait(arrivals_, kNever);
+    for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
+    parts_.tiers.wait(arrivals_, fill_more_ ? Time{0} : kNever);
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
     arrivals_.clear();  // its leases hold room that the next turn may need
   }
   parts_.tiers.drain();
   ahead_.clear();
   waiters_.clear();
+}
+
+void Fetcher::serve(FetchClass wanted, Time now) {
+  switch (wanted) {
+    case FetchClass::kSubstitutes:
+      return ask_substitutes(now);
+    case FetchClass::kStream:
+      ask_ahead(now);
+      return start_reads(now);
+    case FetchClass::kFill:
+      return fill(now);
+  }
+}
+
+void Fetcher::start_reads(Time now) {
+  start_reads_of(Origin::kDisk, now);
+  start_reads_of(Origin::kSource, now);
+}
+
+void Fetcher::start_reads_of(Origin origin, Time now) {
+  while (pacer_.may_start(origin, parts_.tiers.in_flight(origin))) {
+    const auto started = parts_.tiers.start_next(origin, now);
+    if (!started) return;
+    record({.time = now,
+            .kind = EventKind::kReadStarted,
+            .a = started->id,
+            .b = started->length,
+            .c = ReadFields{started->origin, origin, started->fill, started->in_flight}.pack()});
+  }
+}
+
+// Homes that stand empty are filled in the order in which they will be needed, at most an epoch ahead.
+void Fetcher::fill(Time now) {
+  fill_more_ = false;
+  if (!parts_.tiers.keeps_anything()) return;
+  if (fill_number_ < ask_number_) {
+    fill_number_ = ask_number_;
+    fill_index_ = 0;
+  }
+  const std::uint64_t end = ask_number_ + parts_.stream.assignment().batches_per_epoch();
+  for (int i = 0; i < kConsideredAtOnce; ++i) {
+    if (fill_number_ >= end || !parts_.stream.has(fill_number_)) return;
+    if (fill_index_ == parts_.stream.batch(fill_number_).count) {
+      ++fill_number_;
+      fill_index_ = 0;
+    } else if (fill_next(now)) {
+      ++fill_index_;
+    } else {
+      return;
+    }
+  }
+  fill_more_ = true;
+}
+
+// False: not now.
+bool Fetcher::fill_next(Time now) {
+  const SampleId id = parts_.stream.sample(parts_.stream.batch(fill_number_), fill_index_);
+  if (refuse(id) || !parts_.tiers.lacks(id)) return true;
+  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
+  if (parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind != Ask::kQueued) return false;
+  const Bytes length = parts_.source.length(id);
+  pacer_.on_asked(from, length);
+  record({.time = now,
+          .kind = EventKind::kAsked,
+          .a = id,
+          .b = length,
+          .c = std::uint64_t{1} << 8 | static_cast<std::uint64_t>(from)});
+  start_reads_of(from, now);
+  return true;
 }
 
 void Fetcher::stop() {
@@ -69,7 +150,12 @@ void Fetcher::open_slots(Time now) {
     Ahead& batch = ahead(next_open_);
     batch.slot = parts_.ring.open(batch.plan);
     if (!batch.slot) return;
-    record(EventKind::kSlotOpened, batch.plan, 0, batch.plan.step, *batch.slot, batch.plan.count);
+    pacer_.on_slot_opened(now);
+    Event opened = event_of(EventKind::kSlotOpened, now, batch.plan, 0);
+    opened.a = batch.plan.step;
+    opened.b = *batch.slot;
+    opened.c = batch.plan.count;
+    record(opened);
     parts_.ring.add_bytes(*batch.slot, batch.bytes);
     for (std::uint32_t i = 0; i < batch.plan.count; ++i) {
       if (batch.arrived[i]) deliver({*batch.slot, i}, std::move(batch.works[i]), now);
@@ -106,21 +192,28 @@ bool Fetcher::ask_next(Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  Answer answer = request(id, false, now);
+  const Origin from = route(id, ask_number_, now);
+  Answer answer = request({.id = id, .from = from}, now);
+  Event event = event_of(EventKind::kHit, now, plan, waiter.index);
+  event.a = id;
+  event.b = length;
   switch (answer.kind) {
     case Ask::kHit:
-      record(EventKind::kHit, plan, waiter.index, id, length);
+      record(event);
       account(waiter, {.memory = length});
       settle(waiter, {.id = id, .lease = std::move(answer.lease)}, now);
       return true;
-    case Ask::kStarted:
-      record(EventKind::kReadStarted, plan, waiter.index, id, length,
-             static_cast<std::uint64_t>(answer.origin) << 32 | parts_.tiers.in_flight());
+    case Ask::kQueued:
+      event.kind = EventKind::kAsked;
+      event.c = static_cast<std::uint64_t>(from);
+      record(event);
+      pacer_.on_asked(from, length);
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kJoined:
-      record(EventKind::kJoined, plan, waiter.index, id, length);
-      account(waiter, {.memory = length});
+      event.kind = EventKind::kJoined;
+      record(event);
+      if (!answer.first) account(waiter, {.memory = length});
       waiters_[id].push_back(waiter);
       return true;
     default:
@@ -128,10 +221,23 @@ bool Fetcher::ask_next(Time now) {
   }
 }
 
+// Where the sample would be read.
+Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
+  if (!parts_.tiers.on_disk(id)) return Origin::kSource;
+  const std::uint64_t left = number + parts_.ring.slots() - std::min(next_open_, number + parts_.ring.slots());
+  const Bytes length = parts_.source.length(id);
+  const Origin chosen = pacer_.route(length, left);
+  record({.time = now,
+          .kind = EventKind::kRouted,
+          .a = id,
+          .b = length,
+          .c = left << 8 | static_cast<std::uint64_t>(chosen)});
+  return chosen;
+}
+
 // Asks the tiers; when transit is full, once more after announcing it, so that a lease dropped in between is not
 // missed.
-Answer Fetcher::request(SampleId id, bool urgent, Time now) {
-  const Request wanted{.id = id, .may_read = urgent || pacer_.may_start(parts_.tiers.in_flight()), .urgent = urgent};
+Answer Fetcher::request(const Request& wanted, Time now) {
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;
   starving_ = true;
@@ -175,9 +281,15 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  Answer answer = request(id, true, now);
+  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  Answer answer = request({.id = id, .from = from, .urgent = true}, now);
   if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
-  if (answer.kind != Ask::kStarted) account(waiter, {.memory = length});
+  if (answer.kind == Ask::kQueued) {
+    pacer_.on_asked(from, length);
+    record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});
+  } else if (!answer.first) {
+    account(waiter, {.memory = length});
+  }
   if (answer.kind == Ask::kHit) {
     settle(waiter, {.id = id, .attempt = waiter.attempt, .lease = std::move(answer.lease)}, now);
   } else {
@@ -189,10 +301,15 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
 void Fetcher::arrive(const Arrival& arrival, Time now) {
   auto waiting = waiters_.extract(arrival.id);
   record_read(arrival, now);
-  if (waiting.empty()) return;
-  // Whoever began the flight; the others found the bytes on their way.
+  // Whoever began the flight; the others found the bytes on their way. What nobody needed yet is counted where the
+  // stream stands.
   const bool from_disk = arrival.origin == Origin::kDisk;
-  account(waiting.mapped().front(), {.disk = from_disk ? arrival.length : 0, .source = from_disk ? 0 : arrival.length});
+  const OriginBytes bytes{.disk = from_disk ? arrival.length : 0, .source = from_disk ? 0 : arrival.length};
+  if (waiting.empty()) {
+    if (parts_.stream.has(ask_number_)) account({.number = ask_number_}, bytes);
+    return;
+  }
+  account(waiting.mapped().front(), bytes);
   for (const Waiter& waiter : waiting.mapped()) {
     Work work{.id = arrival.id, .attempt = waiter.attempt};
     if (arrival.status.ok()) {
@@ -206,19 +323,32 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
 
 // Tells the pacer, and the record what it made of it.
 void Fetcher::record_read(const Arrival& arrival, Time now) {
-  const bool changed = pacer_.on_read_done(now, arrival.length, parts_.tiers.in_flight());
+  const ReadEnd read{.origin = arrival.origin,
+                     .asked = arrival.asked,
+                     .bytes = arrival.length,
+                     .took = arrival.took,
+                     .in_flight = parts_.tiers.in_flight(arrival.origin)};
+  const bool changed = pacer_.on_read_done(now, read);
   if (parts_.record == nullptr) return;
-  const auto took = static_cast<std::uint64_t>(arrival.took.count());
-  parts_.record->append({.time = now, .kind = EventKind::kReadDone, .a = arrival.id, .b = arrival.length, .c = took});
+  record({.time = now,
+          .kind = EventKind::kReadDone,
+          .position = ReadFields{arrival.origin, arrival.asked, arrival.fill, read.in_flight}.pack(),
+          .a = arrival.id,
+          .b = arrival.length,
+          .c = static_cast<std::uint64_t>(arrival.took.count())});
   if (arrival.retries > 0) {
-    parts_.record->append({.time = now, .kind = EventKind::kReadRetried, .a = arrival.id, .b = arrival.retries});
+    record({.time = now, .kind = EventKind::kReadRetried, .a = arrival.id, .b = arrival.retries});
   }
   if (arrival.dropped) {
-    parts_.record->append({.time = now, .kind = EventKind::kDiskDropped, .a = arrival.id, .b = arrival.length});
+    record({.time = now, .kind = EventKind::kDiskDropped, .a = arrival.id, .b = arrival.length});
   }
   if (changed) {
-    const auto rate = static_cast<std::uint64_t>(pacer_.bytes_per_second());
-    parts_.record->append({.time = now, .kind = EventKind::kDepth, .a = pacer_.depth(), .b = rate});
+    const auto rate = static_cast<std::uint64_t>(pacer_.bytes_per_second(arrival.origin));
+    record({.time = now,
+            .kind = EventKind::kDepth,
+            .a = pacer_.depth(arrival.origin),
+            .b = rate,
+            .c = static_cast<std::uint64_t>(arrival.origin)});
   }
 }
 
@@ -244,16 +374,8 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
   parts_.ring.mark_ready(item, now);
 }
 
-void Fetcher::record(EventKind kind, const BatchPlan& plan, std::uint32_t index, std::uint64_t a, std::uint64_t b,
-                     std::uint64_t c) {
-  if (parts_.record == nullptr) return;
-  parts_.record->append({.time = now(),
-                         .kind = kind,
-                         .epoch = static_cast<std::uint32_t>(plan.epoch),
-                         .position = plan.first + index,
-                         .a = a,
-                         .b = b,
-                         .c = c});
+Event Fetcher::event_of(EventKind kind, Time now, const BatchPlan& plan, std::uint64_t index) {
+  return {.time = now, .kind = kind, .epoch = static_cast<std::uint32_t>(plan.epoch), .position = plan.first + index};
 }
 
 }  // namespace foreload

@@ -1,6 +1,7 @@
 // Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
 // sample in the order of need, opens ring slots as they become free and marks samples ready when their bytes are
-// there. How far ahead and how many reads at once is the pacer's decision.
+// there. Where storage would idle it walks on and fills homes before they are needed. What comes from where, how far
+// ahead and how many reads at once are the pacer's decisions.
 #pragma once
 
 #include <atomic>
@@ -68,7 +69,13 @@ class Fetcher {
   bool ask_next(Time now);
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
-  Answer request(SampleId id, bool urgent, Time now);
+  void fill(Time now);
+  bool fill_next(Time now);
+  void serve(FetchClass wanted, Time now);
+  void start_reads(Time now);
+  void start_reads_of(Origin origin, Time now);
+  Origin route(SampleId id, std::uint64_t number, Time now);
+  Answer request(const Request& wanted, Time now);
   std::optional<Error> refuse(SampleId id) const;
   void arrive(const Arrival& arrival, Time now);
   void record_read(const Arrival& arrival, Time now);
@@ -76,8 +83,11 @@ class Fetcher {
   void deliver(RingItem item, Work work, Time now);
   Ahead& ahead(std::uint64_t number);
   void account(const Waiter& waiter, const OriginBytes& bytes);
-  void record(EventKind kind, const BatchPlan& plan, std::uint32_t index, std::uint64_t a, std::uint64_t b,
-              std::uint64_t c = 0);
+  void record(const Event& event) {
+    if (parts_.record != nullptr) parts_.record->append(event);
+  }
+  // Of a sample of a batch.
+  static Event event_of(EventKind kind, Time now, const BatchPlan& plan, std::uint64_t index);
 
   FetcherParts parts_;
   Pacer pacer_;
@@ -85,6 +95,9 @@ class Fetcher {
   std::uint64_t next_open_ = 0;   // the batch that gets the next free slot
   std::uint64_t ask_number_ = 0;  // the sample that is asked for next
   std::uint64_t ask_index_ = 0;
+  std::uint64_t fill_number_ = 0;  // the sample that is considered next for its home
+  std::uint64_t fill_index_ = 0;
+  bool fill_more_ = false;  // there is more to consider at once
   std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
   std::vector<Arrival> arrivals_;
   std::atomic<bool> stopping_{false};

@@ -20,7 +20,8 @@ Pipeline::~Pipeline() {
 
 Status Pipeline::start(std::uint64_t number) {
   FORELOAD_CHECK(threads_.empty(), "a pipeline is started once at a time");
-  const PacerOptions pacing{.max_depth = parts_.tiers.max_depth(), .batch = options_.batch};
+  const PacerOptions pacing{
+      .max_depth = parts_.tiers.max_depth(), .batch = options_.batch, .slots = parts_.ring.slots()};
   fetcher_ = std::make_unique<Fetcher>(FetcherParts{.stream = parts_.stream,
                                                     .source = parts_.source,
                                                     .tiers = parts_.tiers,

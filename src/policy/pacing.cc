@@ -6,17 +6,15 @@
 namespace foreload {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr unsigned kFirstDepth = 8;
-constexpr Duration kWindow = 40ms;
-constexpr double kWorthwhile = 1.08;            // a doubled depth must bring this much
-constexpr unsigned kCalmWindows = 50;           // before a failed trial is repeated
 constexpr std::uint64_t kSmallLookahead = 256;  // samples, so that batches of one sample are read ahead too
+// The farther tier must be this much quicker: what the nearer one has costs others nothing.
+constexpr int kWorthLeaving = 4;
+constexpr int kStepMemory = 8;  // steps over which the consumer's pace is averaged
 
 }  // namespace
 
-Pacer::Pacer(const PacerOptions& options) : options_(options), depth_(std::min(kFirstDepth, options.max_depth)) {}
+Pacer::Pacer(const PacerOptions& options)
+    : options_(options), depths_{DepthControl(options.max_depth), DepthControl(options.max_depth)} {}
 
 std::uint64_t Pacer::lookahead_batches() const {
   const std::uint64_t batch = std::max<std::uint64_t>(options_.batch, 1);
@@ -24,35 +22,33 @@ std::uint64_t Pacer::lookahead_batches() const {
   return (wanted + batch - 1) / batch;
 }
 
-bool Pacer::on_read_done(Time now, Bytes bytes, unsigned in_flight) {
-  if (window_start_ < Time{0}) window_start_ = now;
-  window_bytes_ += bytes;
-  ++window_reads_;
-  if (in_flight + 1 >= depth_) ++window_limited_;
-  if (now - window_start_ < kWindow || window_reads_ < 2 * depth_) return false;
-  return end_window(now);
+Origin Pacer::route(Bytes length, std::uint64_t batches_left) const {
+  const auto near = costs_[index(Origin::kDisk)].estimate(length, queued_[index(Origin::kDisk)]);
+  const auto far = costs_[index(Origin::kSource)].estimate(length, queued_[index(Origin::kSource)]);
+  if (!near || !far) return Origin::kDisk;
+  const bool in_time = *near <= step_ * static_cast<std::int64_t>(std::min<std::uint64_t>(batches_left, 1 << 20));
+  return !in_time && *far * kWorthLeaving < *near ? Origin::kSource : Origin::kDisk;
 }
 
-bool Pacer::end_window(Time now) {
-  rate_ = static_cast<double>(window_bytes_) / std::chrono::duration<double>(now - window_start_).count();
-  const bool limited = window_limited_ * 2 > window_reads_;
-  window_start_ = now;
-  window_bytes_ = 0;
-  window_reads_ = window_limited_ = 0;
-
-  const unsigned before = depth_;
-  const bool trial_failed = tried_from_ != 0 && limited && rate_ < rate_before_ * kWorthwhile;
-  if (trial_failed) {
-    depth_ = tried_from_;
-    calm_windows_ = 0;
-    tried_from_ = 0;
-  } else if (limited && (tried_from_ != 0 || ++calm_windows_ > kCalmWindows || rate_before_ == 0)) {
-    tried_from_ = depth_;
-    rate_before_ = rate_;
-    depth_ = std::min(depth_ * 2, options_.max_depth);
-    if (depth_ == tried_from_) tried_from_ = 0;
+bool Pacer::on_read_done(Time now, const ReadEnd& read) {
+  const std::size_t origin = index(read.origin);
+  Bytes& queued = queued_[index(read.asked)];
+  queued -= std::min(queued, read.bytes);
+  costs_[origin].on_read_done(read.took);
+  const unsigned before = depths_[origin].depth();
+  if (depths_[origin].on_read_done(now, read.bytes, read.in_flight)) {
+    costs_[origin].on_rate(depths_[origin].bytes_per_second());
   }
-  return depth_ != before;
+  return depths_[origin].depth() != before;
+}
+
+// The first slots are opened at once, whatever the consumer does; after that every one is a batch that it has used up.
+void Pacer::on_slot_opened(Time now) {
+  if (opened_++ >= options_.slots) {
+    const Duration step = now - last_opened_;
+    step_ = step_ == Duration{} ? step : step_ + (step - step_) / kStepMemory;
+  }
+  last_opened_ = now;
 }
 
 }  // namespace foreload

@@ -1,14 +1,19 @@
-// Pacer: how many reads to keep in flight and how far to look ahead. A plain state machine: it is told what
-// happened and when, and answers; it reads no clock and touches no bytes.
+// Pacer: what to fetch next, from where, how far ahead and how many at once. A plain state machine: it is told what
+// happened and when, and answers; it reads no clock and touches no bytes. The same events give the same answers
+// (policy/replay checks that for the record of a real run).
 //
-// Depth follows throughput: while all allowed reads are in flight and doubling the depth brings noticeably more
-// bytes per second, it doubles; when it does not, the smaller depth is kept and tried anew from time to time.
+//   order    what open batches lack, then the stream in the order of need, then homes that stand empty
+//   route    from the nearest tier, unless it would come too late and the other one much sooner
+//   depth    per origin, as many reads as bring more bytes per second
+//   fill     only what no read of the stream waits for
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "foreload/types.h"
+#include "policy/cost_model.h"
+#include "policy/depth.h"
 
 namespace foreload {
 
@@ -16,45 +21,65 @@ namespace foreload {
 enum class FetchClass {
   kSubstitutes,  // batches that are open already and lost a sample
   kStream,       // what comes next
+  kFill,         // what will have its home here and is needed later
 };
 
 struct PacerOptions {
   unsigned max_depth = 128;
   std::uint64_t batch = 1;  // samples per ring slot
+  unsigned slots = 2;       // of the ring
+};
+
+// A read that ended.
+struct ReadEnd {
+  Origin origin = Origin::kSource;
+  Origin asked = Origin::kSource;  // as in on_asked()
+  Bytes bytes = 0;
+  Duration took{};
+  unsigned in_flight = 0;  // reads that remain at the origin
 };
 
 class Pacer {
  public:
   explicit Pacer(const PacerOptions& options);
 
-  // May another read start?
-  bool may_start(unsigned in_flight) const { return in_flight < depth_; }
-  unsigned depth() const { return depth_; }
-  double bytes_per_second() const { return rate_; }  // in the last window; 0: not measured yet
-
   // In which order wants are served; within each, in the order of need. What an open batch lacks is needed before
   // anything that is read ahead.
-  static constexpr std::array<FetchClass, 2> order() { return {FetchClass::kSubstitutes, FetchClass::kStream}; }
+  static constexpr std::array<FetchClass, 3> order() {
+    return {FetchClass::kSubstitutes, FetchClass::kStream, FetchClass::kFill};
+  }
 
   // How many batches beyond the open ring slots bytes are fetched; they wait in transit.
   std::uint64_t lookahead_batches() const;
+  // Where to read a sample that both tiers have. `batches_left`: until the consumer needs it.
+  Origin route(Bytes length, std::uint64_t batches_left) const;
+  // May another read start? `in_flight` counts those of the origin.
+  bool may_start(Origin origin, unsigned in_flight) const { return in_flight < depth(origin); }
+  // And one that nobody waits for? `waiting`: reads of the stream that have not started.
+  bool may_fill(Origin origin, unsigned in_flight, std::size_t waiting) const {
+    return waiting == 0 && may_start(origin, in_flight);
+  }
 
-  // A read ended; `in_flight` counts those that remain. Returns whether the depth changed.
-  bool on_read_done(Time now, Bytes bytes, unsigned in_flight);
+  unsigned depth(Origin origin) const { return control(origin).depth(); }
+  double bytes_per_second(Origin origin) const { return control(origin).bytes_per_second(); }
+  Duration step_time() const { return step_; }  // of the consumer; 0: not known
+
+  void on_asked(Origin origin, Bytes bytes) { queued_[index(origin)] += bytes; }
+  // Returns whether the origin's depth changed.
+  bool on_read_done(Time now, const ReadEnd& read);
+  void on_slot_opened(Time now);  // the consumer gave one back, or the run begins
 
  private:
-  bool end_window(Time now);
+  static std::size_t index(Origin origin) { return static_cast<std::size_t>(origin); }
+  const DepthControl& control(Origin origin) const { return depths_[index(origin)]; }
 
   PacerOptions options_;
-  unsigned depth_;
-  unsigned tried_from_ = 0;  // the depth before the running trial; 0: no trial
-  double rate_before_ = 0;   // at tried_from_
-  double rate_ = 0;
-  unsigned calm_windows_ = 0;  // since the last trial failed
-  Time window_start_{-1};
-  Bytes window_bytes_ = 0;
-  unsigned window_reads_ = 0;
-  unsigned window_limited_ = 0;  // reads that ended while the depth was used up
+  std::array<DepthControl, kOrigins> depths_;
+  std::array<OriginCost, kOrigins> costs_{};
+  std::array<Bytes, kOrigins> queued_{};  // asked for and not yet here
+  std::uint64_t opened_ = 0;
+  Time last_opened_{};
+  Duration step_{};
 };
 
 }  // namespace foreload

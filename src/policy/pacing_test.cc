@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <queue>
+#include <utility>
 
 namespace foreload {
 namespace {
@@ -27,7 +28,7 @@ Outcome drive(const Storage& storage, Bytes sample, int reads) {
   Time link_free{0};
   Time half{0};
   for (int done = 0; done < reads; ++done) {
-    while (pacer.may_start(static_cast<unsigned>(flights.size()))) {
+    while (pacer.may_start(Origin::kSource, static_cast<unsigned>(flights.size()))) {
       const auto transfer =
           Duration(static_cast<std::int64_t>(1e9 * static_cast<double>(sample) / storage.bytes_per_second));
       link_free = std::max(now, link_free) + transfer;
@@ -35,11 +36,11 @@ Outcome drive(const Storage& storage, Bytes sample, int reads) {
     }
     now = flights.top();
     flights.pop();
-    pacer.on_read_done(now, sample, static_cast<unsigned>(flights.size()));
+    pacer.on_read_done(now, {.bytes = sample, .in_flight = static_cast<unsigned>(flights.size())});
     if (done == reads / 2) half = now;
   }
   const double second_half = static_cast<double>(sample) * reads / 2;
-  return {pacer.depth(), second_half / std::chrono::duration<double>(now - half).count()};
+  return {pacer.depth(Origin::kSource), second_half / std::chrono::duration<double>(now - half).count()};
 }
 
 TEST(PacerTest, DepthGrowsUntilLatencyIsHidden) {
@@ -71,9 +72,67 @@ TEST(PacerTest, TheSameEventsGiveTheSameDecisions) {
   Pacer b({.max_depth = 64});
   for (int i = 0; i < 10'000; ++i) {
     const Time now = 1ms * i;
-    EXPECT_EQ(a.on_read_done(now, 50'000, 7), b.on_read_done(now, 50'000, 7));
-    ASSERT_EQ(a.depth(), b.depth());
+    const ReadEnd read{.bytes = 50'000, .in_flight = 7};
+    EXPECT_EQ(a.on_read_done(now, read), b.on_read_done(now, read));
+    ASSERT_EQ(a.depth(Origin::kSource), b.depth(Origin::kSource));
   }
+}
+
+TEST(PacerTest, OriginsHaveDepthsOfTheirOwn) {
+  Pacer pacer({.max_depth = 128});
+  // The source becomes quicker with every read more, the disk does not.
+  Time now{0};
+  for (int i = 0; i < 20'000; ++i) {
+    now += Duration(1'000'000 / pacer.depth(Origin::kSource));
+    pacer.on_read_done(now, {.origin = Origin::kSource, .bytes = 1000, .in_flight = 127});
+    if (i % 10 == 0) pacer.on_read_done(now, {.origin = Origin::kDisk, .asked = Origin::kDisk, .bytes = 1000});
+  }
+  EXPECT_GE(pacer.depth(Origin::kSource), 64u);
+  EXPECT_EQ(pacer.depth(Origin::kDisk), 8u);
+}
+
+TEST(PacerTest, NobodyFillsWhileAReadOfTheStreamWaits) {
+  const Pacer pacer({.max_depth = 128});
+  EXPECT_TRUE(pacer.may_fill(Origin::kSource, 7, 0));
+  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 7, 1));
+  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 8, 0));
+}
+
+// A pacer that knows both origins: the disk brings `disk` bytes per second, the source `source`.
+Pacer experienced(double disk, double source) {
+  Pacer pacer({.max_depth = 8, .slots = 1});
+  for (const auto& [origin, rate] : {std::pair(Origin::kDisk, disk), std::pair(Origin::kSource, source)}) {
+    Time now{0};
+    for (int i = 0; i < 1000; ++i) {
+      const Bytes bytes = 100'000;
+      now += Duration(static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / rate));
+      pacer.on_read_done(now, {.origin = origin, .asked = origin, .bytes = bytes, .took = 1ms, .in_flight = 7});
+    }
+  }
+  return pacer;
+}
+
+TEST(PacerTest, TheDiskIsLeftOnlyWhenItIsLateAndTheSourceMuchQuicker) {
+  Pacer slow_disk = experienced(1e7, 1e9);
+  slow_disk.on_asked(Origin::kDisk, 10'000'000);  // a second of work
+  EXPECT_EQ(slow_disk.route(100'000, 0), Origin::kSource);
+  slow_disk.on_slot_opened(Time{0});
+  slow_disk.on_slot_opened(500ms);
+  EXPECT_EQ(slow_disk.step_time(), 500ms);
+  EXPECT_EQ(slow_disk.route(100'000, 4), Origin::kDisk) << "it comes in time";
+  EXPECT_EQ(slow_disk.route(100'000, 1), Origin::kSource);
+
+  Pacer alike = experienced(1e8, 2e8);
+  alike.on_asked(Origin::kDisk, 100'000);
+  EXPECT_EQ(alike.route(100'000, 0), Origin::kDisk);
+  EXPECT_EQ(Pacer({}).route(100'000, 0), Origin::kDisk) << "nothing is known";
+}
+
+TEST(PacerTest, WhatTheDiskLostStillLeavesItsQueue) {
+  Pacer pacer = experienced(1e7, 1e9);
+  pacer.on_asked(Origin::kDisk, 10'000'000);
+  pacer.on_read_done(Time{20s}, {.origin = Origin::kSource, .asked = Origin::kDisk, .bytes = 10'000'000, .took = 1ms});
+  EXPECT_EQ(pacer.route(1'000, 0), Origin::kDisk);
 }
 
 }  // namespace

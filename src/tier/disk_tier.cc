@@ -39,9 +39,9 @@ void DiskTier::start(std::function<void()> freed) {
   running_ = true;
 }
 
-bool DiskTier::is_full() const {
+std::size_t DiskTier::waiting() const {
   MutexLock lock(mutex_);
-  return waiting_.size() >= kMostWaiting;
+  return waiting_.size();
 }
 
 void DiskTier::offer(SampleId id, Lease lease) {
@@ -62,7 +62,8 @@ std::optional<DiskTier::Item> DiskTier::take() {
 void DiskTier::run() {
   yield_to_others();
   while (auto item = take()) {
-    (void)store_->write(item->id, item->lease.bytes()).ok();  // an error is remembered by the store
+    const auto written = store_->write(item->id, item->lease.bytes());  // an error is remembered by the store
+    if (!written.ok() || !*written) refused_ = true;
     item.reset();
     freed_();
   }

@@ -35,7 +35,9 @@ class DiskTier {
   bool wants(SampleId id) const {
     return running_ && store_->writable() && store_->wanted().is_home(id) && !store_->has(id);
   }
-  bool is_full() const FORELOAD_EXCLUDES(mutex_);  // wait for `freed`
+  bool is_full() const { return waiting() >= kMostWaiting; }  // wait for `freed`
+  // Is it worth to read a sample only for this tier, now?
+  bool has_leisure() const { return !refused_ && waiting() < kFewWaiting; }
   void offer(SampleId id, Lease lease) FORELOAD_EXCLUDES(mutex_);
 
   // What the user has to be told, each cause once. One thread.
@@ -47,6 +49,9 @@ class DiskTier {
     Lease lease;
   };
   static constexpr std::size_t kMostWaiting = 1024;
+  static constexpr std::size_t kFewWaiting = 32;
+
+  std::size_t waiting() const FORELOAD_EXCLUDES(mutex_);
 
   void run();
   std::optional<Item> take() FORELOAD_EXCLUDES(mutex_);
@@ -57,6 +62,7 @@ class DiskTier {
   bool told_damage_ = false;
   bool running_ = false;
   std::atomic<bool> no_thread_{false};
+  std::atomic<bool> refused_{false};  // a sample found no room
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Item> waiting_ FORELOAD_GUARDED_BY(mutex_);  // at most kMostWaiting + reads in flight

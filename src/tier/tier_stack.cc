@@ -1,5 +1,7 @@
 #include "tier/tier_stack.h"
 
+#include <utility>
+
 #include "base/clock.h"
 
 namespace foreload {
@@ -10,18 +12,31 @@ TierStack::TierStack(const Source& source, const Placement& placement, Arena& ar
   if (disk_) disk_->start([this] { wake(); });
 }
 
+bool TierStack::lacks(SampleId id) const {
+  if (!arena_.is_absent(id)) return false;
+  return placement_.is_home(id) || (disk_ != nullptr && disk_->wants(id));
+}
+
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
-  if (arena_.is_flying(request.id)) return {Ask::kJoined, {}};
+  if (arena_.is_flying(request.id)) return {Ask::kJoined, {}, std::exchange(flights_.at(request.id).fill, false)};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
-  if (!request.may_read || bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
+  if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
+  if (request.urgent && bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
   const auto into = take_room(request, length);
   if (!into) return {Ask::kNoRoom, {}};
-  return {Ask::kStarted, {}, start(request.id, *into, now)};
+  Flight& flight =
+      flights_[request.id] = {.into = *into, .asked = request.from, .origin = request.from, .fill = request.fill};
+  if (request.urgent) {
+    start(request.id, flight, now);
+  } else {
+    queues_[static_cast<std::size_t>(request.from)].push_back(request.id);
+  }
+  return {Ask::kQueued, {}};
 }
 
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
@@ -33,57 +48,86 @@ std::optional<std::span<std::byte>> TierStack::take_room(const Request& request,
   return into;
 }
 
-Origin TierStack::start(SampleId id, std::span<std::byte> into, Time now) {
-  const auto place = disk_ ? disk_->store().begin_read(id) : std::nullopt;
-  if (!place) {
-    bottom_->start(id, into, now);
-    return Origin::kSource;
-  }
-  from_disk_[id] = {.into = into};
-  bottom_->start_from(place->fd, place->offset, id, into, now);
-  return Origin::kDisk;
+std::optional<Started> TierStack::start_next(Origin origin, Time now) {
+  std::deque<SampleId>& waiting = queues_[static_cast<std::size_t>(origin)];
+  if (waiting.empty() || bottom_->in_flight() >= bottom_->max_depth()) return std::nullopt;
+  const SampleId id = waiting.front();
+  waiting.pop_front();
+  Flight& flight = flights_.at(id);
+  start(id, flight, now);
+  return Started{.id = id,
+                 .length = flight.into.size(),
+                 .origin = flight.origin,
+                 .in_flight = in_flight(flight.origin) - 1,
+                 .fill = flight.fill};
 }
 
-bool TierStack::land(const SourceRead& read, DiskFlight& flight) {
+void TierStack::start(SampleId id, Flight& flight, Time now) {
+  // It may have gone from the disk since.
+  const auto place = flight.origin == Origin::kDisk ? disk_->store().begin_read(id) : std::nullopt;
+  if (place) {
+    bottom_->start_from(place->fd, place->offset, id, flight.into, now);
+  } else {
+    flight.origin = Origin::kSource;
+    bottom_->start(id, flight.into, now);
+  }
+  ++flying_[static_cast<std::size_t>(flight.origin)];
+}
+
+bool TierStack::land(const SourceRead& read, Flight& flight) {
+  if (flight.origin != Origin::kDisk) return true;
   if (read.status.ok() && disk_->store().end_read(read.id, flight.into)) return true;
   if (!read.status.ok()) disk_->store().drop(read.id);
   flight.dropped = true;
   if (draining_) return true;
-  bottom_->start(read.id, flight.into, now());  // in the place of the flight that ended
+  flight.origin = Origin::kSource;
+  start(read.id, flight, now());  // in the place of the read that ended
   return false;
+}
+
+void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
+  Flight& flight = flights_.at(read.id);
+  --flying_[static_cast<std::size_t>(flight.origin)];
+  if (!land(read, flight)) return;
+  const bool wrong = !read.status.ok() || (flight.dropped && flight.origin == Origin::kDisk);
+  Arrival arrival{.id = read.id,
+                  .status = std::move(read.status),
+                  .length = flight.into.size(),
+                  .origin = flight.origin,
+                  .asked = flight.asked,
+                  .fill = flight.fill,
+                  .dropped = flight.dropped,
+                  .took = read.took,
+                  .retries = read.retries};
+  flights_.erase(read.id);
+  if (wrong) {
+    arena_.abandon(read.id);
+  } else {
+    arrival.lease = arena_.commit(read.id, arrival.length);
+    // The urgent range is for the next substitute, and never waits for a disk.
+    if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
+      disk_->offer(read.id, arena_.share(arrival.lease));
+    }
+  }
+  arrivals.push_back(std::move(arrival));
 }
 
 void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
   bottom_->wait(reads_, deadline);
-  for (SourceRead& read : reads_) {
-    Arrival arrival{.id = read.id, .length = source_.length(read.id), .took = read.took, .retries = read.retries};
-    bool wrong = !read.status.ok();
-    if (const auto flight = from_disk_.find(read.id); flight != from_disk_.end()) {
-      const bool again = flight->second.dropped;
-      if (!again && !land(read, flight->second)) continue;
-      arrival.origin = again ? Origin::kSource : Origin::kDisk;
-      arrival.dropped = flight->second.dropped;
-      wrong = wrong || (!again && arrival.dropped);
-      from_disk_.erase(flight);
-    }
-    arrival.status = std::move(read.status);
-    if (wrong) {
-      arena_.abandon(read.id);
-    } else {
-      arrival.lease = arena_.commit(read.id, arrival.length);
-      // The urgent range is for the next substitute, and never waits for a disk.
-      if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
-        disk_->offer(read.id, arena_.share(arrival.lease));
-      }
-    }
-    arrivals.push_back(std::move(arrival));
-  }
+  for (SourceRead& read : reads_) arrive(read, arrivals);
 }
 
 void TierStack::drain() {
   bottom_->hurry(true);
   draining_ = true;
+  for (std::deque<SampleId>& waiting : queues_) {
+    for (const SampleId id : waiting) {
+      arena_.abandon(id);
+      flights_.erase(id);
+    }
+    waiting.clear();
+  }
   std::vector<Arrival> dropped;
   while (in_flight() > 0) {
     wait(dropped, kNever);

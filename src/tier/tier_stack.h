@@ -1,16 +1,21 @@
-// TierStack: memory over disk over source. The one way to a sample's bytes: a hit is a lease at once; a miss begins one
-// flight, from disk or source into the sample's home or through transit, and everyone who asks meanwhile joins it.
-// Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread asks
-// and waits; leases may be dropped on any thread.
+// TierStack: memory over disk over source. The one way to a sample's bytes: a hit is a lease at once; a miss takes
+// room, in the sample's home or in transit, and joins the queue of its origin; everyone who asks meanwhile joins that
+// flight. Room is taken in the order of asking, so reads of different origins may start in any order without harm.
+// Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread asks,
+// starts and waits; leases may be dropped on any thread.
 #pragma once
 
+#include <array>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "foreload/result.h"
 #include "foreload/source.h"
 #include "plan/placement.h"
+#include "policy/cost_model.h"
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
 #include "tier/source_tier.h"
@@ -18,20 +23,26 @@
 namespace foreload {
 
 enum class Ask {
-  kHit,      // `lease` holds the bytes
-  kStarted,  // a flight began: its Arrival will come
-  kJoined,   // somebody began it before: the same Arrival
-  kBusy,     // a read would be needed, and none may start now
-  kNoRoom,   // transit is full, or the sample is being changed: ask again when a lease was dropped
+  kHit,     // `lease` holds the bytes
+  kQueued,  // it has room and waits for start_next(): its Arrival will come
+  kJoined,  // somebody asked before: the same Arrival
+  kBusy,    // a read would be needed, and none can be taken on now
+  kNoRoom,  // transit is full, or the sample is being changed: ask again when a lease was dropped
 };
-
-// Where a flight reads; the numbers are those of the event record.
-enum class Origin : std::uint8_t { kSource = 0, kDisk = 1 };
 
 struct Answer {
   Ask kind = Ask::kNoRoom;
   Lease lease;
-  Origin origin = Origin::kSource;  // with kStarted
+  bool first = false;  // with kJoined: it was only to fill a home, and now somebody needs it
+};
+
+// A read that left its queue.
+struct Started {
+  SampleId id = 0;
+  Bytes length = 0;
+  Origin origin = Origin::kSource;
+  unsigned in_flight = 0;  // others at the origin
+  bool fill = false;
 };
 
 struct Arrival {
@@ -40,15 +51,18 @@ struct Arrival {
   Status status;
   Bytes length = 0;
   Origin origin = Origin::kSource;
-  bool dropped = false;  // the disk had it, but wrong
+  Origin asked = Origin::kSource;  // that of the request
+  bool fill = false;               // nobody needed it so far
+  bool dropped = false;            // the disk had it, but wrong
   Duration took{};
   unsigned retries = 0;
 };
 
 struct Request {
   SampleId id = 0;
-  bool may_read = true;
-  bool urgent = false;  // use the urgent range when transit is full
+  Origin from = Origin::kSource;  // kDisk: REQUIRES that on_disk()
+  bool urgent = false;            // use the urgent range when transit is full, and start at once
+  bool fill = false;              // only so that it is at home when it is needed
 };
 
 class TierStack {
@@ -58,7 +72,15 @@ class TierStack {
   TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
             std::unique_ptr<DiskTier> disk = nullptr);
 
+  bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
+  // Is its home, here or on disk, still empty?
+  bool lacks(SampleId id) const;
+  bool keeps_anything() const { return placement_.homes() > 0 || disk_ != nullptr; }
   Answer request(const Request& request, Time now);
+  std::size_t waiting(Origin origin) const { return queue(origin).size(); }
+  unsigned in_flight(Origin origin) const { return flying_[static_cast<std::size_t>(origin)]; }
+  // The oldest read that waits for its origin. Nothing: there is none, or the engine is busy.
+  std::optional<Started> start_next(Origin origin, Time now);
   // Appends what arrived; waits for the first until `deadline` or wake().
   void wait(std::vector<Arrival>& arrivals, Time deadline);
   // Another lease on the same bytes.
@@ -69,26 +91,33 @@ class TierStack {
   unsigned max_depth() const { return bottom_->max_depth(); }
   const char* engine_name() const { return bottom_->engine_name(); }
   DiskTier* disk() const { return disk_.get(); }  // may be null
-  // Waits for all flights and drops what they bring.
+  // Gives up what waits, waits for all flights and drops what they bring.
   void drain();
 
  private:
-  struct DiskFlight {
+  struct Flight {
     std::span<std::byte> into;
-    bool dropped = false;  // and now on its way from the source
+    Origin asked = Origin::kSource;
+    Origin origin = Origin::kSource;
+    bool fill = false;
+    bool dropped = false;  // the disk had it, but wrong: now on its way from the source
   };
 
+  const std::deque<SampleId>& queue(Origin origin) const { return queues_[static_cast<std::size_t>(origin)]; }
   std::optional<std::span<std::byte>> take_room(const Request& request, Bytes length);
-  Origin start(SampleId id, std::span<std::byte> into, Time now);
-  // A flight from the disk has ended. False: it goes on, from the source.
-  bool land(const SourceRead& read, DiskFlight& flight);
+  void start(SampleId id, Flight& flight, Time now);
+  // A read from the disk has ended. False: the flight goes on, from the source.
+  bool land(const SourceRead& read, Flight& flight);
+  void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
 
   const Source& source_;
   const Placement& placement_;
   Arena& arena_;
   std::unique_ptr<SourceTier> bottom_;
-  std::unique_ptr<DiskTier> disk_;  // its thread wakes the one above
-  std::unordered_map<SampleId, DiskFlight> from_disk_;
+  std::unique_ptr<DiskTier> disk_;                // its thread wakes the one above
+  std::unordered_map<SampleId, Flight> flights_;  // waiting or started
+  std::array<std::deque<SampleId>, kOrigins> queues_;
+  std::array<unsigned, kOrigins> flying_{};
   bool draining_ = false;
   std::vector<SourceRead> reads_;
 };

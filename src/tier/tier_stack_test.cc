@@ -35,7 +35,12 @@ class Stack {
   TierStack& tiers() { return *tiers_; }
   const Placement& placement() const { return placement_; }
   const TestFolder& folder() const { return folder_; }
-  Answer ask(SampleId id) { return tiers_->request({.id = id}, now()); }
+  Answer ask(SampleId id) {
+    Answer answer = tiers_->request({.id = id}, now());
+    while (tiers_->start_next(Origin::kSource, now())) {
+    }
+    return answer;
+  }
   Arrival wait_one() {
     std::vector<Arrival> arrivals;
     while (arrivals.empty()) tiers_->wait(arrivals, now() + 10s);
@@ -53,7 +58,7 @@ class Stack {
 
 TEST(TierStackTest, OneFlightServesEveryoneWhoAsks) {
   Stack stack(4, 0, 4);
-  EXPECT_EQ(stack.ask(2).kind, Ask::kStarted);
+  EXPECT_EQ(stack.ask(2).kind, Ask::kQueued);
   EXPECT_EQ(stack.ask(2).kind, Ask::kJoined);
   EXPECT_EQ(stack.tiers().in_flight(), 1u);
   const Arrival arrival = stack.wait_one();
@@ -67,7 +72,7 @@ TEST(TierStackTest, OneFlightServesEveryoneWhoAsks) {
 TEST(TierStackTest, OnlySamplesWithAHomeStay) {
   Stack stack(6, 3, 6);
   for (SampleId id = 0; id < 6; ++id) {
-    ASSERT_EQ(stack.ask(id).kind, Ask::kStarted);
+    ASSERT_EQ(stack.ask(id).kind, Ask::kQueued);
     (void)stack.wait_one();
   }
   for (SampleId id = 0; id < 6; ++id) {
@@ -78,39 +83,39 @@ TEST(TierStackTest, OnlySamplesWithAHomeStay) {
 
 TEST(TierStackTest, AFullTransitHasRoomAgainWhenALeaseIsDropped) {
   Stack stack(3, 0, 1);
-  ASSERT_EQ(stack.ask(0).kind, Ask::kStarted);
+  ASSERT_EQ(stack.ask(0).kind, Ask::kQueued);
   EXPECT_EQ(stack.ask(1).kind, Ask::kNoRoom);
   {
     const Arrival arrival = stack.wait_one();
     EXPECT_EQ(stack.ask(1).kind, Ask::kNoRoom);
   }
-  EXPECT_EQ(stack.ask(1).kind, Ask::kStarted);
+  EXPECT_EQ(stack.ask(1).kind, Ask::kQueued);
   stack.tiers().drain();
 }
 
 TEST(TierStackTest, AReadThatFailsLeavesNothingBehind) {
   Stack stack(3, 0, 1);
   std::ofstream(stack.folder().path("s101.bin"), std::ios::app) << "longer";
-  ASSERT_EQ(stack.ask(1).kind, Ask::kStarted);
+  ASSERT_EQ(stack.ask(1).kind, Ask::kQueued);
   const Arrival arrival = stack.wait_one();
   ASSERT_FALSE(arrival.status.ok());
   EXPECT_EQ(arrival.status.error().code, Code::kDataChanged);
   EXPECT_NE(arrival.status.error().message.find("s101.bin"), std::string::npos);
-  EXPECT_EQ(stack.ask(0).kind, Ask::kStarted) << "its room in transit is free again";
+  EXPECT_EQ(stack.ask(0).kind, Ask::kQueued) << "its room in transit is free again";
   stack.tiers().drain();
 }
 
 TEST(TierStackTest, EmulatedStorageHoldsBytesBackUntilTheirTime) {
   Stack stack(3, 0, 3, "50kB/s,10ms");
   const Time start = now();
-  for (SampleId id = 0; id < 3; ++id) ASSERT_EQ(stack.ask(id).kind, Ask::kStarted);
+  for (SampleId id = 0; id < 3; ++id) ASSERT_EQ(stack.ask(id).kind, Ask::kQueued);
   for (int i = 0; i < 3; ++i) (void)stack.wait_one();
   EXPECT_GE(now() - start, 300ms) << "15,000 bytes at 50 kB/s";
 }
 
 TEST(TierStackTest, DrainingDoesNotWaitForEmulatedStorage) {
   Stack stack(3, 0, 3, "1B/s");
-  ASSERT_EQ(stack.ask(0).kind, Ask::kStarted);
+  ASSERT_EQ(stack.ask(0).kind, Ask::kQueued);
   const Time start = now();
   stack.tiers().drain();
   EXPECT_LT(now() - start, 5s);

@@ -1,0 +1,30 @@
+// Latency is a minimum that rises slowly towards what is seen, bandwidth a maximum that falls slowly: both are what the
+// origin can do, not what queues in front of it make of that.
+#include "policy/cost_model.h"
+
+#include <algorithm>
+
+namespace foreload {
+namespace {
+
+constexpr std::uint64_t kEnoughReads = 256;
+constexpr int kRise = 64;        // reads until a higher latency is believed
+constexpr double kDecay = 0.98;  // of the bandwidth, per window
+
+}  // namespace
+
+void OriginCost::on_read_done(Duration took) {
+  latency_ = reads_++ == 0 ? took : std::min(took, latency_ + (took - latency_) / kRise);
+}
+
+void OriginCost::on_rate(double bytes_per_second) {
+  bandwidth_ = std::max(bytes_per_second, bandwidth_ * kDecay);
+}
+
+std::optional<Duration> OriginCost::estimate(Bytes bytes, Bytes queued) const {
+  if (reads_ < kEnoughReads || bandwidth_ <= 0) return std::nullopt;
+  const double seconds = static_cast<double>(bytes + queued) / bandwidth_;
+  return latency_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+}  // namespace foreload
