@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
@@ -38,6 +40,9 @@ void Fetcher::run(std::uint64_t number) {
     const Time current = now();
     open_slots(current);
     for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
+    for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
+      flying_[static_cast<std::size_t>(origin)] = parts_.tiers.in_flight(origin);
+    }
     parts_.tiers.wait(arrivals_, fill_more_ ? Time{0} : kNever);
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
     arrivals_.clear();  // its leases hold room that the next turn may need
@@ -323,11 +328,13 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
 
 // Tells the pacer, and the record what it made of it.
 void Fetcher::record_read(const Arrival& arrival, Time now) {
+  // Many may end at once: what counts is how many there were while this thread waited.
+  const unsigned flying = flying_[static_cast<std::size_t>(arrival.origin)];
   const ReadEnd read{.origin = arrival.origin,
                      .asked = arrival.asked,
                      .bytes = arrival.length,
                      .took = arrival.took,
-                     .in_flight = parts_.tiers.in_flight(arrival.origin)};
+                     .in_flight = flying - std::min(flying, 1u)};
   const bool changed = pacer_.on_read_done(now, read);
   if (parts_.record == nullptr) return;
   record({.time = now,

@@ -4,6 +4,7 @@
 // ahead and how many reads at once are the pacer's decisions.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -100,6 +101,7 @@ class Fetcher {
   bool fill_more_ = false;  // there is more to consider at once
   std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
   std::vector<Arrival> arrivals_;
+  std::array<unsigned, kOrigins> flying_{};  // reads by origin, before the last wait
   std::atomic<bool> stopping_{false};
   std::atomic<bool> starving_{false};  // transit was full: wake me when a lease is dropped
   Mutex mutex_;

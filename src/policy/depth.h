@@ -14,7 +14,7 @@ class DepthControl {
   unsigned depth() const { return depth_; }
   double bytes_per_second() const { return rate_; }  // in the last window; 0: not measured yet
 
-  // A read ended; `in_flight` counts those that remain. Returns whether a window ended with it.
+  // A read ended; `in_flight` counts the others that were there meanwhile. Returns whether a window ended with it.
   bool on_read_done(Time now, Bytes bytes, unsigned in_flight);
 
  private:

@@ -36,7 +36,7 @@ struct ReadEnd {
   Origin asked = Origin::kSource;  // as in on_asked()
   Bytes bytes = 0;
   Duration took{};
-  unsigned in_flight = 0;  // reads that remain at the origin
+  unsigned in_flight = 0;  // other reads at the origin while it was waited for
 };
 
 class Pacer {
