@@ -86,7 +86,7 @@ void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
 Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item) {
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
-  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, parts_.source.rows(work.id)));
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, {.offsets = parts_.source.rows(work.id)}));
   parts_.dimensions.note(work.id, runner.dimensions());
   ScratchPool& scratch = parts_.scratch;
   if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left
