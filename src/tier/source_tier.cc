@@ -73,14 +73,29 @@ std::size_t SourceTier::free_flight() {
 }
 
 void SourceTier::start(SampleId id, std::span<std::byte> into, Time now) {
+  (void)start_part(id, into, {0, into.size()}, now);
+}
+
+void SourceTier::start_parts(SampleId id, std::span<std::byte> into, const std::array<SamplePart, 2>& parts, Time now) {
+  const std::size_t first = start_part(id, into, parts[0], now);
+  const std::size_t second = start_part(id, into, parts[1], now);
+  flights_[first]->twin = second;
+  flights_[second]->twin = first;
+}
+
+std::size_t SourceTier::start_part(SampleId id, std::span<std::byte> into, const SamplePart& part, Time now) {
   const std::size_t index = free_flight();
   Flight& flight = *flights_[index];
-  flight = Flight{.id = id, .extent = source_.locate(id), .into = into, .started = now};
-  FORELOAD_CHECK(flight.extent.length == into.size(), "a sample is read whole");
-  if (throttle_) flight.not_before = throttle_->reserve(now, into.size());
+  flight =
+      Flight{.id = id, .extent = source_.locate(id), .into = into.subspan(part.offset, part.length), .started = now};
+  FORELOAD_CHECK(flight.extent.length == into.size(), "the room is the sample's");
+  flight.extent.offset += part.offset;
+  flight.extent.length = part.length;
+  if (throttle_) flight.not_before = throttle_->reserve(now, part.length);
   if (flight.extent.store == nullptr) flight.file = shared_file(flight.extent);
   if (flight.file != nullptr) ++flight.file->users;
   enqueue(index);
+  return index;
 }
 
 void SourceTier::start_from(int fd, Bytes offset, SampleId id, std::span<std::byte> into, Time now) {
@@ -211,8 +226,17 @@ bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult
 void SourceTier::finish(std::size_t index, std::vector<SourceRead>& done) {
   Flight& flight = *flights_[index];
   if (flight.file != nullptr) --flight.file->users;
+  flight.ended = true;
+  unsigned retries = flight.attempt;
+  if (flight.twin) {
+    Flight& twin = *flights_[*flight.twin];
+    if (!twin.ended) return;
+    if (flight.status.ok()) flight.status = std::move(twin.status);
+    retries = std::max(retries, twin.attempt);
+    free_.push_back(*flight.twin);
+  }
   done.push_back(
-      {.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started, .retries = flight.attempt});
+      {.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started, .retries = retries});
   free_.push_back(index);
 }
 

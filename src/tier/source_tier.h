@@ -4,6 +4,7 @@
 // same engine. One thread uses it, except wake() and object_stats().
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -27,6 +28,12 @@ struct SourceRead {
   unsigned retries = 0;
 };
 
+// A range of a sample's bytes.
+struct SamplePart {
+  Bytes offset = 0;
+  Bytes length = 0;
+};
+
 struct SourceTierOptions {
   bool direct = false;  // files are opened anew for every read: O_DIRECT descriptors are the engine's own
   ObjectReaderOptions objects{};
@@ -42,9 +49,11 @@ class SourceTier {
   unsigned max_depth() const { return engine_->max_depth(); }
   unsigned in_flight() const { return static_cast<unsigned>(flights_.size() - free_.size()); }
 
-  // Begins to fill `into` with the sample; it is submitted by the next wait().
+  // Begins to fill `into` with the sample; it is submitted by the next wait(). Of two parts only these are filled, each
+  // in its place; they count as two reads in flight, and are reported as one.
   // REQUIRES: in_flight() < max_depth(), into.size() = the sample's length, `into` lives until it is reported.
   void start(SampleId id, std::span<std::byte> into, Time now);
+  void start_parts(SampleId id, std::span<std::byte> into, const std::array<SamplePart, 2>& parts, Time now);
   // The same from an open file of another tier: not retried, not slowed down. REQUIRES: `fd` stays open meanwhile.
   void start_from(int fd, Bytes offset, SampleId id, std::span<std::byte> into, Time now);
   // Appends what has ended. Waits for the first until `deadline` or wake().
@@ -69,7 +78,9 @@ class SourceTier {
     Time not_before{};  // when the emulated storage delivers
     unsigned attempt = 0;
     OpenFile* file = nullptr;
-    int other_file = -1;  // another tier's
+    int other_file = -1;                // another tier's
+    std::optional<std::size_t> twin{};  // the flight of the other part
+    bool ended = false;                 // and waits for its twin
     Status status;
   };
   struct Timer {
@@ -80,6 +91,7 @@ class SourceTier {
   };
 
   std::size_t free_flight();
+  std::size_t start_part(SampleId id, std::span<std::byte> into, const SamplePart& part, Time now);
   void enqueue(std::size_t index);
   void finish(std::size_t index, std::vector<SourceRead>& done);
   void submit(std::vector<SourceRead>& done);
