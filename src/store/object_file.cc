@@ -102,7 +102,7 @@ Result<std::size_t> ObjectFile::read_at(Bytes offset, std::span<std::byte> into)
   if (offset >= stamp_.size || into.empty()) return std::size_t{0};
   const std::size_t there = std::min<Bytes>(into.size(), stamp_.size - offset);
   // One large gap among small ones, as labels beside pictures make them, counts for the next few as well.
-  if (offset != last_end_) gap_ = std::max(offset - std::min(offset, last_end_), gap_ / 2);
+  if (offset != last_end_) gap_ = std::max(offset - std::min(offset, last_end_), gap_ / 8 * 7);
   last_end_ = offset + there;
   const bool is_inside = offset >= window_at_ && last_end_ <= window_at_ + window_.size();
   if (!is_inside) FORELOAD_TRY(fetch(offset, std::max<Bytes>(there, gap_ > kSmallGap ? kHeaders : kWindow)));
