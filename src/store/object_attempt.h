@@ -18,6 +18,7 @@ struct ObjectGroup {
   Bytes offset = 0;
   Bytes length = 0;
   unsigned attempts = 0;   // requests that were sent, except second ones
+  unsigned doubts = 0;     // of their answers: doubtful
   unsigned running = 0;    // requests under way
   bool is_hedged = false;  // the running attempt has a twin, or had one
 };

@@ -240,7 +240,7 @@ TEST(ObjectReaderTest, OtherBytesThanThoseAskedForAreRefused) {
     const ObjectResult result = with_range(range);
     EXPECT_EQ(result.outcome, ReadOutcome::kFailed) << range;
     EXPECT_NE(result.error.message.find("other bytes"), std::string::npos) << result.error.message;
-    EXPECT_EQ(result.attempts, 3u);
+    EXPECT_EQ(result.attempts, 4u);
   }
 }
 
@@ -403,7 +403,7 @@ TEST(ObjectReaderTest, UnderManyKindsOfFaultsEveryByteIsRight) {
     KeyedRandom random(seed, 0, request.number, 0);
     TestReply reply{object_reply(request, kContent)};
     const std::size_t size = reply.bytes.size();
-    switch (random.below(24)) {
+    switch (random.below(40)) {
       case 0:
         return TestReply{http_reply(503, "", "busy")};
       case 1:
@@ -426,7 +426,9 @@ TEST(ObjectReaderTest, UnderManyKindsOfFaultsEveryByteIsRight) {
         return reply;
     }
   });
-  Reading reading(server, kContent);
+  ObjectReaderOptions options = quick();
+  options.http.retry.attempts = 10;
+  Reading reading(server, kContent, options);
   KeyedRandom random(seed, 1, 0, 0);
   Bytes wanted = 0;
   for (int i = 0; i < 500; ++i) {

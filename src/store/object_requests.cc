@@ -21,7 +21,7 @@
 namespace foreload {
 namespace {
 
-constexpr unsigned kDoubtfulAttempts = 3;
+constexpr unsigned kDoubts = 4;  // then it is no chance
 
 }  // namespace
 
@@ -149,8 +149,8 @@ void ObjectRequests::complete(ObjectGroup& group, std::vector<ObjectResult>& res
 
 void ObjectRequests::retry_or_fail(ObjectGroup& group, const Judgement& judgement, Duration asked,
                                    std::vector<ObjectResult>& results) {
-  const bool is_doubtful = judgement.verdict == Verdict::kDoubtful;
-  if (judgement.verdict == Verdict::kAgain || (is_doubtful && group.attempts < kDoubtfulAttempts)) {
+  if (judgement.verdict == Verdict::kDoubtful) ++group.doubts;
+  if (judgement.verdict != Verdict::kFinal && group.doubts < kDoubts) {
     const std::uint64_t key = jitter_ ^ mix64(group.jobs.front().tag);
     if (const auto pause = pause_after(options_.http.retry, group.attempts, asked, key)) {
       retries_.emplace(now() + *pause, &group);
