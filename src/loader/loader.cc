@@ -327,6 +327,7 @@ LoaderStats Loader::Parts::stats() const {
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
           .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,
           .rewritten = pipeline_->rewritten(),
+          .objects = tiers_->object_stats(),
           .ring_slots = desk_->ring().slots(),
           .threads = threads_,
           .io = tiers_->engine_name()};

@@ -20,4 +20,7 @@ struct HttpHandle {
   std::array<char, 512> error{};  // libcurl wants at least 256
 };
 
+// Before anything else of libcurl. Any thread, any number of times.
+void start_http_library();
+
 }  // namespace foreload

@@ -19,11 +19,6 @@ constexpr std::size_t kLongestHeaders = 64 << 10;
 constexpr long kBufferBytes = 64 << 10;
 constexpr long kSlowBytesPerSecond = 1 << 10;
 
-void start_library() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);  // once, even when many threads come first
-  FORELOAD_CHECK(code == CURLE_OK, "libcurl starts");
-}
-
 template <typename T>
 void set(CURL* curl, CURLoption option, T value) {
   const CURLcode code = curl_easy_setopt(curl, option, value);
@@ -145,8 +140,13 @@ void set_up(CURL* curl, const HttpOptions& options) {
 
 }  // namespace
 
+void start_http_library() {
+  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);  // once, even when many threads come first
+  FORELOAD_CHECK(code == CURLE_OK, "libcurl starts");
+}
+
 HttpTransfer::HttpTransfer(const HttpOptions& options) : handle_(std::make_unique<HttpHandle>()) {
-  start_library();
+  start_http_library();
   handle_->curl = curl_easy_init();
   FORELOAD_CHECK(handle_->curl != nullptr, "libcurl has memory for a handle");
   set_up(handle_->curl, options);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "store/content_range.h"
 
 namespace foreload {
 namespace {
@@ -30,9 +31,9 @@ Error changed(const ObjectStore& store, std::string_view key) {
 Result<ObjectPart> checked_part(const ObjectStore& store, std::string_view key, Bytes offset, Bytes length,
                                 HttpResponse response) {
   ObjectPart part{stamp_of(response), std::move(response.body)};
-  const Bytes size = part.stamp.size;
-  const Bytes end = std::min(offset + length, size);
-  if (offset >= size || response.content_range != fmt::format("bytes {}-{}/{}", offset, end - 1, size)) {
+  const Bytes end = std::min(offset + length, part.stamp.size);
+  const auto range = parse_content_range(response.content_range);
+  if (!range || *range != ContentRange{offset, end - 1, part.stamp.size}) {
     return wrong_answer(store, key,
                         fmt::format("asked for bytes {}-{}, it says \"{}\"", offset, offset + length - 1,
                                     response.content_range.substr(0, 100)));

@@ -1,7 +1,7 @@
 // SourceTier: the bottom of the hierarchy: reads samples from where they originally are. Turns ids into reads,
-// keeps the files of tar shards open, retries what may pass, and emulates slow storage when asked to. The disk tier's
-// reads go through the same engine.
-// One thread uses it, except wake().
+// keeps the files of tar shards open, retries what may pass, and emulates slow storage when asked to. Files are read by
+// the engine, objects by an ObjectReader, which starts with the first of them. The disk tier's reads go through the
+// same engine. One thread uses it, except wake() and object_stats().
 #pragma once
 
 #include <memory>
@@ -16,6 +16,7 @@
 #include "foreload/result.h"
 #include "foreload/source.h"
 #include "source/throttle.h"
+#include "store/object_reader.h"
 
 namespace foreload {
 
@@ -28,6 +29,7 @@ struct SourceRead {
 
 struct SourceTierOptions {
   bool direct = false;  // files are opened anew for every read: O_DIRECT descriptors are the engine's own
+  ObjectReaderOptions objects{};
 };
 
 class SourceTier {
@@ -49,7 +51,10 @@ class SourceTier {
   void wait(std::vector<SourceRead>& done, Time deadline);
   void wake() { engine_->wake(); }
   // In a hurry flights end as soon as the engine is done with them: no pauses, no emulated slowness.
-  void hurry(bool on) { hurry_ = on; }
+  // Objects that are still on their way fail.
+  void hurry(bool on);
+
+  ObjectStats object_stats() const { return object_counters_.read(); }  // any thread
 
  private:
   struct OpenFile {
@@ -77,10 +82,15 @@ class SourceTier {
   std::size_t free_flight();
   void enqueue(std::size_t index);
   void finish(std::size_t index, std::vector<SourceRead>& done);
+  void submit(std::vector<SourceRead>& done);
+  void submit_objects(std::vector<SourceRead>& done);
   void on_result(const ReadResult& result, std::vector<SourceRead>& done);
+  void on_result(const ObjectResult& result, std::vector<SourceRead>& done);
+  void deliver(std::size_t index, std::vector<SourceRead>& done);
   void run_timers(std::vector<SourceRead>& done);
   bool retry_later(Flight& flight, std::size_t index, const ReadResult& result);
   Error describe(const Flight& flight, const ReadResult& result) const;
+  Error describe(const Flight& flight, const ObjectResult& result) const;
   OpenFile* shared_file(const Extent& extent);
 
   const Source& source_;
@@ -92,8 +102,12 @@ class SourceTier {
   std::vector<std::size_t> free_;
   std::vector<ReadJob> queued_;
   std::vector<ReadResult> results_;
+  std::vector<ObjectJob> queued_objects_;
+  std::vector<ObjectResult> object_results_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   std::unordered_map<std::uint64_t, OpenFile> files_;  // at most kOpenFiles
+  ObjectCounters object_counters_;
+  std::unique_ptr<ObjectReader> objects_;  // wakes the engine, writes into flights: the first to go
 };
 
 }  // namespace foreload

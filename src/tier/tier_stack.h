@@ -68,7 +68,8 @@ class TierStack {
   unsigned in_flight() const { return bottom_->in_flight(); }
   unsigned max_depth() const { return bottom_->max_depth(); }
   const char* engine_name() const { return bottom_->engine_name(); }
-  DiskTier* disk() const { return disk_.get(); }  // may be null
+  ObjectStats object_stats() const { return bottom_->object_stats(); }  // any thread
+  DiskTier* disk() const { return disk_.get(); }                        // may be null
   // Waits for all flights and drops what they bring.
   void drain();
 
