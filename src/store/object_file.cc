@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "store/content_range.h"
 
 namespace foreload {
 namespace {
@@ -30,9 +31,9 @@ Error changed(const ObjectStore& store, std::string_view key) {
 Result<ObjectPart> checked_part(const ObjectStore& store, std::string_view key, Bytes offset, Bytes length,
                                 HttpResponse response) {
   ObjectPart part{stamp_of(response), std::move(response.body)};
-  const Bytes size = part.stamp.size;
-  const Bytes end = std::min(offset + length, size);
-  if (offset >= size || response.content_range != fmt::format("bytes {}-{}/{}", offset, end - 1, size)) {
+  const Bytes end = std::min(offset + length, part.stamp.size);
+  const auto range = parse_content_range(response.content_range);
+  if (!range || *range != ContentRange{offset, end - 1, part.stamp.size}) {
     return wrong_answer(store, key,
                         fmt::format("asked for bytes {}-{}, it says \"{}\"", offset, offset + length - 1,
                                     response.content_range.substr(0, 100)));
@@ -102,7 +103,7 @@ Result<std::size_t> ObjectFile::read_at(Bytes offset, std::span<std::byte> into)
   if (offset >= stamp_.size || into.empty()) return std::size_t{0};
   const std::size_t there = std::min<Bytes>(into.size(), stamp_.size - offset);
   // One large gap among small ones, as labels beside pictures make them, counts for the next few as well.
-  if (offset != last_end_) gap_ = std::max(offset - std::min(offset, last_end_), gap_ / 2);
+  if (offset != last_end_) gap_ = std::max(offset - std::min(offset, last_end_), gap_ / 8 * 7);
   last_end_ = offset + there;
   const bool is_inside = offset >= window_at_ && last_end_ <= window_at_ + window_.size();
   if (!is_inside) FORELOAD_TRY(fetch(offset, std::max<Bytes>(there, gap_ > kSmallGap ? kHeaders : kWindow)));
