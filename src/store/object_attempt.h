@@ -2,6 +2,7 @@
 // the body over the jobs' spans, drops what lies between them, and judges how it ended.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ enum class Verdict {
 struct Judgement {
   Verdict verdict = Verdict::kComplete;
   Code code = Code::kIo;
-  std::string reason{};
-  bool is_changed = false;  // it is another object than the one that was indexed
+  std::string reason{};            // does not name the object
+  std::optional<Error> refusal{};  // the store's own words, complete; instead of code and reason
+  bool is_changed = false;         // it is another object than the one that was indexed
   FileStamp found{};
   bool is_throttled = false;
 };

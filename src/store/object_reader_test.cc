@@ -311,9 +311,10 @@ TEST(ObjectReaderTest, ErrorsNameTheObjectTheAttemptsAndTheReason) {
     }
   };
   expect_words(says(404, "", ""), Code::kDataChanged, {"gone", "1 attempt"});
-  expect_words(says(403, "", "<Error><Code>ExpiredToken</Code>"), Code::kIo, {"403", "ExpiredToken", "credentials"});
-  expect_words(says(503, "", ""), Code::kIo, {"503", "6 attempts", "bytes 1000-1499"});
-  expect_words(says(301, "Location: https://other.example/\r\n", ""), Code::kIo, {"301", "other.example"});
+  expect_words(says(403, "", "why"), Code::kIo, {"403", "denies access", "1 attempt"});
+  expect_words(says(503, "", ""), Code::kIo, {"503", "6 attempts"});
+  expect_words(says(301, "Location: https://other.example/\r\n", ""), Code::kIo,
+               {"301", "other.example", "bytes 1000-1499"});
   expect_words(says(418, "", ""), Code::kIo, {"418"});
   const std::string gzip = "ETag: \"v1\"\r\nContent-Encoding: gzip\r\nContent-Range: bytes 1000-1499/3000000\r\n";
   expect_words(says(206, gzip, std::string(500, 'x')), Code::kIo, {"gzip"});

@@ -23,6 +23,16 @@ namespace {
 
 constexpr unsigned kDoubts = 4;  // then it is no chance
 
+Error describe(const ObjectGroup& group, const Judgement& judgement) {
+  const std::string attempts = counted(group.attempts, "attempt");
+  if (judgement.refusal) {
+    return {judgement.refusal->code, fmt::format("{}, after {}", judgement.refusal->message, attempts)};
+  }
+  const ObjectJob& job = group.jobs.front();
+  return {judgement.code, fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
+                                      group.offset + group.length - 1, judgement.reason, attempts)};
+}
+
 }  // namespace
 
 ObjectRequests::ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters)
@@ -157,14 +167,12 @@ void ObjectRequests::retry_or_fail(ObjectGroup& group, const Judgement& judgemen
       return;
     }
   }
-  const ObjectJob& job = group.jobs.front();
-  ObjectResult result{.outcome = judgement.is_changed ? ReadOutcome::kChanged : ReadOutcome::kFailed,
-                      .found = judgement.found,
-                      .attempts = group.attempts};
-  result.error = {judgement.code,
-                  fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
-                              group.offset + group.length - 1, judgement.reason, counted(group.attempts, "attempt"))};
-  report(group, result, results);
+  report(group,
+         {.outcome = judgement.is_changed ? ReadOutcome::kChanged : ReadOutcome::kFailed,
+          .found = judgement.found,
+          .error = describe(group, judgement),
+          .attempts = group.attempts},
+         results);
 }
 
 void ObjectRequests::report(ObjectGroup& group, const ObjectResult& result, std::vector<ObjectResult>& results) {
