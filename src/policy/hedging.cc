@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t kEnough = 100;   // requests, before anything is known
 constexpr std::uint32_t kMemory = 2000;  // then all counts are halved
 constexpr std::uint32_t kOneOf = 20;     // requests may be sent twice
-constexpr Duration kShortest = 5ms;      // less is noise of this machine
+constexpr Duration kShortest = 20ms;     // less is noise of this machine
 constexpr unsigned kPerDoublingBits = 3;
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -36,8 +37,17 @@ bool is_encoded(const HttpHead& head) {
   return !head.content_encoding.empty() && head.content_encoding != "identity";
 }
 
+constexpr const char* kNoRanges =
+    ": the server sends the whole object where a part was asked for; it has to support HTTP ranges";
+
+bool asks_for_range(const HttpRequest& request) {
+  return std::any_of(request.headers.begin(), request.headers.end(),
+                     [](const HttpHeader& header) { return header.name == "Range"; });
+}
+
 // What more attempts would not change.
-Status judge(const HttpEnd& end, const HttpHead& head, const std::string& url, Bytes longest_body) {
+Status judge(const HttpEnd& end, const HttpHead& head, const HttpRequest& request, Bytes longest_body) {
+  const std::string& url = request.url;
   const std::string shown = public_url(url);
   switch (end.trouble) {
     case HttpTrouble::kBadUrl:
@@ -45,6 +55,7 @@ Status judge(const HttpEnd& end, const HttpHead& head, const std::string& url, B
     case HttpTrouble::kTls:
       return Error{Code::kIo, fmt::format("{}: {}", shown, explain(end, url))};
     case HttpTrouble::kStopped:
+      if (head.response.status == 200 && asks_for_range(request)) return Error{Code::kIo, shown + kNoRanges};
       return Error{Code::kInvalid, fmt::format("{}: the answer is longer than {}", shown, format_bytes(longest_body))};
     case HttpTrouble::kNone:
       break;
@@ -77,7 +88,7 @@ Result<HttpResponse> HttpClient::send(const std::function<HttpRequest()>& make, 
     transfer->prepare(request, sink);
     const HttpEnd end = transfer->perform();
     const HttpHead& head = transfer->head();
-    FORELOAD_TRY(judge(end, head, request.url, longest_body));
+    FORELOAD_TRY(judge(end, head, request, longest_body));
     const bool answered = end.trouble == HttpTrouble::kNone;
     const bool again = !answered || may_pass(head.response.status);
     const auto pause = again ? pause_after(options_.retry, attempt, end.retry_after, key) : std::nullopt;

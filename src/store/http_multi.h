@@ -1,8 +1,10 @@
-// HttpMulti: many transfers at once on one thread, over connections that are kept open. Not thread-safe except wake().
+// HttpMulti: many transfers at once on one thread, over connections that are kept open. The cost of an event does not
+// depend on how many transfers there are. Not thread-safe except wake().
 #pragma once
 
 #include <vector>
 
+#include "base/files.h"
 #include "foreload/types.h"
 #include "store/http_transfer.h"
 
@@ -28,7 +30,15 @@ class HttpMulti {
   void wake();  // any thread
 
  private:
-  void* multi_;
+  static int on_socket(void* curl, int fd, int what, void* self, void* known);
+  static int on_timer(void* multi, long milliseconds, void* self);
+  void act(int fd, int events);
+  void take_ended(std::vector<HttpEnded>& ended);
+
+  void* multi_ = nullptr;
+  Descriptor epoll_;
+  Descriptor woken_;
+  Time timer_;  // when libcurl wants to be called
 };
 
 }  // namespace foreload

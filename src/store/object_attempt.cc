@@ -12,7 +12,7 @@
 namespace foreload {
 namespace {
 
-constexpr Bytes kLongestText = 1_KiB;    // of an error that is looked at
+constexpr Bytes kLongestText = 4_KiB;    // of an error that is looked at
 constexpr Bytes kLongestError = 64_KiB;  // of an error that is read, so that the connection can be used again
 
 bool is_same(const FileStamp& expect, const FileStamp& found) {
@@ -51,30 +51,17 @@ Judgement judge_whole(const HttpHead& head, const ObjectGroup& group) {
 
 Judgement judge_error(const HttpHead& head, const ObjectGroup& group) {
   const int status = head.response.status;
-  if (may_pass(status)) {
-    return {.verdict = Verdict::kAgain,
-            .reason = fmt::format("the server answers {}", status),
-            .is_throttled = is_throttling(status)};
-  }
   if (status == 404 || status == 410) {
     return {
         .verdict = Verdict::kFinal, .code = Code::kDataChanged, .reason = "the object is gone since it was indexed"};
   }
   const FileStamp found = stamp_of(head.response);
   if (status == 412 || (status == 416 && found.size != group.jobs.front().expect.size)) return changed(found);
-  if (status == 401 || status == 403) {
-    return {.verdict = Verdict::kFinal, .reason = fmt::format("access is denied ({}); check the credentials", status)};
-  }
   if (status >= 300 && status < 400) return {.verdict = Verdict::kFinal, .reason = explain_redirect(head)};
-  return {.verdict = Verdict::kFinal, .reason = fmt::format("the server answers {}", status)};
-}
-
-// Of S3's error texts: what stands in <Code>.
-std::string code_in(const std::string& text) {
-  const std::size_t begin = text.find("<Code>");
-  const std::size_t end = text.find("</Code>");
-  if (begin == std::string::npos || end == std::string::npos || end <= begin + 6 || end - begin > 64) return {};
-  return text.substr(begin + 6, end - begin - 6);
+  const ObjectJob& job = group.jobs.front();
+  return {.verdict = may_pass(status) ? Verdict::kAgain : Verdict::kFinal,
+          .refusal = job.store->refused(job.key, head.response),
+          .is_throttled = is_throttling(status)};
 }
 
 }  // namespace
@@ -147,11 +134,10 @@ Judgement ObjectAttempt::judge(const HttpEnd& end) const {
     const bool is_final = end.trouble == HttpTrouble::kBadUrl || end.trouble == HttpTrouble::kTls;
     return {.verdict = is_final ? Verdict::kFinal : Verdict::kAgain, .reason = explain(end, url_)};
   }
-  Judgement judgement = head_ ? *head_ : judge_head(transfer_.head(), *group_);
-  if (judgement.verdict != Verdict::kComplete) {
-    const std::string code = code_in(said_);
-    if (!code.empty()) judgement.reason += fmt::format(" ({})", code);
-    return judgement;
+  if (!head_ || head_->verdict != Verdict::kComplete) {
+    HttpHead head = transfer_.head();
+    head.response.body = said_;
+    return judge_head(head, *group_);
   }
   if (end.trouble == HttpTrouble::kStopped) {
     return {.verdict = Verdict::kDoubtful, .reason = "the server sends more bytes than it promised"};

@@ -2,6 +2,7 @@
 // the body over the jobs' spans, drops what lies between them, and judges how it ended.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct ObjectGroup {
   Bytes offset = 0;
   Bytes length = 0;
   unsigned attempts = 0;   // requests that were sent, except second ones
+  unsigned doubts = 0;     // of their answers: doubtful
   unsigned running = 0;    // requests under way
   bool is_hedged = false;  // the running attempt has a twin, or had one
 };
@@ -32,8 +34,9 @@ enum class Verdict {
 struct Judgement {
   Verdict verdict = Verdict::kComplete;
   Code code = Code::kIo;
-  std::string reason{};
-  bool is_changed = false;  // it is another object than the one that was indexed
+  std::string reason{};            // does not name the object
+  std::optional<Error> refusal{};  // the store's own words, complete; instead of code and reason
+  bool is_changed = false;         // it is another object than the one that was indexed
   FileStamp found{};
   bool is_throttled = false;
 };

@@ -21,7 +21,17 @@
 namespace foreload {
 namespace {
 
-constexpr unsigned kDoubtfulAttempts = 3;
+constexpr unsigned kDoubts = 4;  // then it is no chance
+
+Error describe(const ObjectGroup& group, const Judgement& judgement) {
+  const std::string attempts = counted(group.attempts, "attempt");
+  if (judgement.refusal) {
+    return {judgement.refusal->code, fmt::format("{}, after {}", judgement.refusal->message, attempts)};
+  }
+  const ObjectJob& job = group.jobs.front();
+  return {judgement.code, fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
+                                      group.offset + group.length - 1, judgement.reason, attempts)};
+}
 
 }  // namespace
 
@@ -149,22 +159,20 @@ void ObjectRequests::complete(ObjectGroup& group, std::vector<ObjectResult>& res
 
 void ObjectRequests::retry_or_fail(ObjectGroup& group, const Judgement& judgement, Duration asked,
                                    std::vector<ObjectResult>& results) {
-  const bool is_doubtful = judgement.verdict == Verdict::kDoubtful;
-  if (judgement.verdict == Verdict::kAgain || (is_doubtful && group.attempts < kDoubtfulAttempts)) {
+  if (judgement.verdict == Verdict::kDoubtful) ++group.doubts;
+  if (judgement.verdict != Verdict::kFinal && group.doubts < kDoubts) {
     const std::uint64_t key = jitter_ ^ mix64(group.jobs.front().tag);
     if (const auto pause = pause_after(options_.http.retry, group.attempts, asked, key)) {
       retries_.emplace(now() + *pause, &group);
       return;
     }
   }
-  const ObjectJob& job = group.jobs.front();
-  ObjectResult result{.outcome = judgement.is_changed ? ReadOutcome::kChanged : ReadOutcome::kFailed,
-                      .found = judgement.found,
-                      .attempts = group.attempts};
-  result.error = {judgement.code,
-                  fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
-                              group.offset + group.length - 1, judgement.reason, counted(group.attempts, "attempt"))};
-  report(group, result, results);
+  report(group,
+         {.outcome = judgement.is_changed ? ReadOutcome::kChanged : ReadOutcome::kFailed,
+          .found = judgement.found,
+          .error = describe(group, judgement),
+          .attempts = group.attempts},
+         results);
 }
 
 void ObjectRequests::report(ObjectGroup& group, const ObjectResult& result, std::vector<ObjectResult>& results) {
