@@ -101,17 +101,21 @@ std::uint64_t global_batch_of(const LoaderOptions& options) {
   return options.global_batch != 0 ? options.global_batch : options.batch * options.world;
 }
 
+std::uint64_t echo_window_of(const LoaderOptions& options) {
+  if (options.echo == 1) return 0;
+  return options.echo_window != 0 ? options.echo_window : global_batch_of(options);
+}
+
 Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t samples) {
   ScheduleOptions order{.samples = samples,
                         .seed = options.seed,
                         .shuffle = options.shuffle,
                         .epoch_samples = options.epoch_samples,
                         .echo = options.echo,
-                        .echo_window = options.echo_window,
+                        .echo_window = echo_window_of(options),
                         .reshuffle = options.reshuffle,
                         .homes = options.homes,
                         .global_batch = global_batch_of(options)};
-  if (order.echo > 1 && order.echo_window == 0) order.echo_window = order.global_batch;
   if (order.homes == 0) order.homes = options.world;
   if (options.weights.empty()) return Schedule(order);
   if (options.weights.size() != samples) {
