@@ -1,8 +1,10 @@
 // Weighted draws, echo and partial shuffle in a running loader: what is delivered, what is fetched, what is refused.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -88,9 +90,8 @@ TEST(LoaderOrderTest, EachRelaxationDeliversItsScheduleOnEveryWorld) {
 TEST(LoaderOrderTest, EchoedBytesAreFetchedOnce) {
   constexpr std::uint64_t kSamples = 600;
   const Ledger ledger(kSamples);
-  for (const std::uint64_t window : {0U, 32U, 200U}) {
+  for (const std::uint64_t window : {0U, 200U, 600U}) {  // far more than look ahead has leases on
     LoaderOptions options = echoed(ledger, 4);
-    options.batch = 32;
     options.echo_window = window;
     options.cache = false;
     options.epochs = 1;
@@ -131,6 +132,58 @@ TEST(LoaderOrderTest, EchoWithoutRoomForItsWindowGoesOn) {
     EXPECT_LE(fetched, 3 * 3000 * Ledger::kLength);
   }
   EXPECT_EQ(opened, 4);
+}
+
+constexpr std::size_t kLong = 600'000;
+
+std::size_t length_of(SampleId id) {
+  return id % 500 == 499 ? kLong : 900 + id % 7 * 30;
+}
+
+// How often each sample came; nothing when the budget has no room for a long one.
+std::optional<std::map<SampleId, int>> count_ragged(Loader& loader) {
+  std::map<SampleId, int> times;
+  for (;;) {
+    auto batch = loader.next();
+    if (!batch.ok() && batch.error().code == Code::kNoMemory) return std::nullopt;
+    EXPECT_TRUE(batch.ok()) << batch.error().message;
+    if (!batch.ok() || !*batch) return times;
+    for (std::size_t i = 0; i < (*batch)->size(); ++i) {
+      const SampleId id = (*batch)->ids()[i];
+      const std::uint64_t first = (*batch)->offsets()[i];
+      EXPECT_EQ((*batch)->offsets()[i + 1] - first, length_of(id));
+      EXPECT_EQ((*batch)->data()[first], static_cast<std::byte>(id));
+      ++times[id];
+    }
+  }
+}
+
+// Held samples lie all over transit, so that a long one finds no room in one piece: then they go.
+TEST(LoaderOrderTest, ALongSampleDrivesHoldsOut) {
+  constexpr std::uint64_t kSamples = 1000;
+  const TestFolder folder;
+  for (std::uint64_t id = 0; id < kSamples; ++id) {
+    folder.write(fmt::format("s{:04}.bin", id), std::string(length_of(id), static_cast<char>(id)));
+  }
+  LoaderOptions options;
+  options.dataset = {folder.path()};
+  options.batch = 2;
+  options.echo = 4;
+  options.echo_window = kSamples;
+  options.chain = {ragged(DType::kU8, kLong, {.headerless = true})};
+  options.cache = false;
+  options.threads = 1;
+  int done = 0;
+  for (Bytes memory = 4_MiB; memory < 32_MiB && done < 4; memory += 128_KiB) {
+    options.memory = memory;
+    auto loader = Loader::open(options);
+    if (!loader.ok()) continue;
+    const auto times = count_ragged(*loader);
+    if (!times) continue;
+    ++done;
+    for (SampleId id = 0; id < kSamples; ++id) EXPECT_EQ(times->at(id), 4) << id;
+  }
+  EXPECT_EQ(done, 4);
 }
 
 TEST(LoaderOrderTest, EachRepeatIsAugmentedAnew) {

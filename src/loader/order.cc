@@ -140,18 +140,21 @@ struct PlanFacts {
 
 // The usual ways of sampling beside our own, of which a plan's hash has one part.
 std::optional<ScheduleOptions> sampling_with(std::uint64_t hash, const PlanFacts& ours) {
-  constexpr std::uint64_t kMostTried = 256;
+  constexpr std::uint64_t kMostEchoTried = 32;
+  constexpr std::uint64_t kMostWindowTried = 4096;
+  constexpr std::uint64_t kMostHomesTried = 256;
   ScheduleOptions tried{.shuffle = ours.order.shuffle};
-  for (tried.echo = 2; tried.echo <= kMostTried; ++tried.echo) {
-    for (const std::uint64_t window : {ours.global_batch, ours.order.echo_window}) {
-      tried.echo_window = window;
+  for (tried.echo = 2; tried.echo <= kMostEchoTried; ++tried.echo) {
+    for (tried.echo_window = 1; tried.echo_window <= kMostWindowTried; ++tried.echo_window) {
       if (sampling_hash(tried) == hash) return tried;
     }
+    tried.echo_window = ours.global_batch;  // the usual one, however large
+    if (sampling_hash(tried) == hash) return tried;
   }
   tried.echo = 1;
   for (unsigned percent = 0; percent < 100; ++percent) {
     tried.reshuffle = percent / 100.0;
-    for (tried.homes = 1; tried.homes <= kMostTried; ++tried.homes) {
+    for (tried.homes = 1; tried.homes <= kMostHomesTried; ++tried.homes) {
       if (sampling_hash(tried) == hash) return tried;
     }
   }
