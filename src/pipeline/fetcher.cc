@@ -4,7 +4,8 @@
 // Samples are asked for, and so get their room, strictly in the order of need. So whatever transit holds is needed
 // before the sample that waits for room, and will leave: nothing can starve, however large. A substitute is needed out
 // of that order; the urgent range is its room when transit is full of later samples. What is read to fill the disk
-// passes through transit too, but waits for nobody.
+// passes through transit too, but waits for nobody. Holds of echoed samples are the one thing in transit that no worker
+// gives back: they are dropped when everything else has left and there is still no room.
 #include "pipeline/fetcher.h"
 
 #include <fmt/format.h>
@@ -19,13 +20,8 @@
 
 namespace foreload {
 
-namespace {
-
-constexpr int kConsideredAtOnce = 512;  // positions, between two looks at what arrived
-
-}  // namespace
-
-Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {
+Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing)
+    : parts_(parts), pacer_(pacing), holds_(parts.stream.schedule().options().echo, parts.hold) {
   if (parts_.chain != nullptr) foresight_.emplace(*parts_.chain);
 }
 
@@ -50,6 +46,7 @@ void Fetcher::run(std::uint64_t number) {
     arrivals_.clear();  // its leases hold room that the next turn may need
   }
   parts_.tiers.drain();
+  (void)holds_.drop();
   ahead_.clear();
   waiters_.clear();
 }
@@ -67,64 +64,6 @@ void Fetcher::serve(FetchClass wanted, Time now) {
   }
 }
 
-void Fetcher::start_reads(Time now) {
-  start_reads_of(Origin::kDisk, now);
-  start_reads_of(Origin::kSource, now);
-}
-
-void Fetcher::start_reads_of(Origin origin, Time now) {
-  while (pacer_.may_start(origin, parts_.tiers.in_flight(origin))) {
-    const auto started = parts_.tiers.start_next(origin, now);
-    if (!started) return;
-    record({.time = now,
-            .kind = EventKind::kReadStarted,
-            .a = started->id,
-            .b = started->length,
-            .c = ReadFields{started->origin, origin, started->fill, started->in_flight}.pack()});
-  }
-}
-
-// Homes that stand empty are filled in the order in which they will be needed, at most an epoch ahead.
-void Fetcher::fill(Time now) {
-  fill_more_ = false;
-  if (!parts_.tiers.keeps_anything()) return;
-  if (fill_number_ < ask_number_) {
-    fill_number_ = ask_number_;
-    fill_index_ = 0;
-  }
-  const std::uint64_t end = ask_number_ + parts_.stream.assignment().batches_per_epoch();
-  for (int i = 0; i < kConsideredAtOnce; ++i) {
-    if (fill_number_ >= end || !parts_.stream.has(fill_number_)) return;
-    if (fill_index_ == parts_.stream.batch(fill_number_).count) {
-      ++fill_number_;
-      fill_index_ = 0;
-    } else if (fill_next(now)) {
-      ++fill_index_;
-    } else {
-      return;
-    }
-  }
-  fill_more_ = true;
-}
-
-// False: not now.
-bool Fetcher::fill_next(Time now) {
-  const SampleId id = parts_.stream.sample(parts_.stream.batch(fill_number_), fill_index_);
-  if (refuse(id) || !parts_.tiers.lacks(id)) return true;
-  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
-  if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
-  if (parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind != Ask::kQueued) return false;
-  const Bytes length = parts_.source.length(id);
-  pacer_.on_asked(from, length);
-  record({.time = now,
-          .kind = EventKind::kAsked,
-          .a = id,
-          .b = length,
-          .c = std::uint64_t{1} << 8 | static_cast<std::uint64_t>(from)});
-  start_reads_of(from, now);
-  return true;
-}
-
 void Fetcher::stop() {
   stopping_ = true;
   parts_.tiers.wake();
@@ -134,58 +73,17 @@ void Fetcher::lease_dropped() {
   if (starving_.exchange(false)) parts_.tiers.wake();
 }
 
+void Fetcher::work_done() {
+  --at_work_;
+  lease_dropped();
+}
+
 void Fetcher::substitute(RingItem item, unsigned attempt) {
   {
     MutexLock lock(mutex_);
     substitutes_.push_back({.index = item.index, .attempt = attempt, .slot = item.slot});
   }
   parts_.tiers.wake();
-}
-
-void Fetcher::complete(RingItem item, Work work) {
-  {
-    MutexLock lock(mutex_);
-    incomplete_.push_back({item, std::move(work)});
-  }
-  parts_.tiers.wake();
-}
-
-void Fetcher::ask_completions(Time now) {
-  {
-    MutexLock lock(mutex_);
-    for (Incomplete& sample : incomplete_) pending_completions_.push_back(std::move(sample));
-    incomplete_.clear();
-  }
-  std::erase_if(pending_completions_, [&](Incomplete& sample) {
-    const SampleId id = sample.work.id;
-    if (!parts_.tiers.complete(id, sample.work.lease, now)) return false;
-    const Bytes length = parts_.source.length(id);
-    pacer_.on_asked(Origin::kSource, length);
-    record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length});
-    waiters_[id].push_back({.index = sample.item.index, .attempt = sample.work.attempt, .slot = sample.item.slot});
-    return true;
-  });
-}
-
-// What is enough of a crop-addressable sample that is not kept, where storage is so slow that it pays.
-std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now) {
-  if (!foresight_ || !pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
-  const auto offsets = parts_.source.rows(id);
-  const auto size = parts_.source.dimensions(id);
-  if (offsets.empty() || !size) return std::nullopt;
-  const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.first + index});
-  const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
-  const Bytes length = parts_.source.length(id);
-  if (!rows || !rows->is_partial() || offsets.back() + Bytes{2} > length) return std::nullopt;
-  // The marker behind the last row is looked at, too.
-  const Bytes end = std::min(Bytes{offsets[rows->end]} + 2, length);
-  const PartialRead part{
-      .parts = {SamplePart{0, offsets[0]}, SamplePart{offsets[rows->first], end - offsets[rows->first]}},
-      .first_row = rows->first,
-      .end_row = rows->end};
-  const bool pays = pacer_.part_pays(length, part.bytes());
-  record({.time = now, .kind = EventKind::kPart, .a = length, .b = part.bytes(), .c = pays ? 1u : 0u});
-  return pays ? std::optional<PartialRead>(part) : std::nullopt;
 }
 
 Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
@@ -246,14 +144,20 @@ bool Fetcher::ask_next(Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
+  enter_block(plan);
+  // Weighted draws may want one sample without end; its arrival goes on with this.
+  const auto joined = waiters_.find(id);
+  if (joined != waiters_.end() && joined->second.size() >= Arena::kMostLeases) return false;
   const Origin from = route(id, ask_number_, now);
   const auto part = from == Origin::kSource ? part_of(id, plan, ask_index_, now) : std::nullopt;
   Answer answer = request({.id = id, .from = from, .part = part}, now);
+  if (answer.kind != Ask::kBusy && answer.kind != Ask::kNoRoom) holds_.asked(id);
   Event event = event_of(EventKind::kHit, now, plan, waiter.index);
   event.a = id;
   event.b = length;
   switch (answer.kind) {
     case Ask::kHit:
+      hold(id, answer.lease);
       record(event);
       account(waiter, {.memory = length});
       settle(waiter, {.id = id, .lease = std::move(answer.lease)}, now);
@@ -277,27 +181,28 @@ bool Fetcher::ask_next(Time now) {
   }
 }
 
-// Where the sample would be read.
-Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
-  if (!parts_.tiers.on_disk(id)) return Origin::kSource;
-  const std::uint64_t left = number + parts_.ring.slots() - std::min(next_open_, number + parts_.ring.slots());
-  const Bytes length = parts_.source.length(id);
-  const Origin chosen = pacer_.route(length, left);
-  record({.time = now,
-          .kind = EventKind::kRouted,
-          .a = id,
-          .b = length,
-          .c = left << 8 | static_cast<std::uint64_t>(chosen)});
-  return chosen;
-}
-
 // Asks the tiers; when transit is full, once more after announcing it, so that a lease dropped in between is not
 // missed.
 Answer Fetcher::request(const Request& wanted, Time now) {
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;
   starving_ = true;
+  answer = parts_.tiers.request(wanted, now);
+  if (answer.kind != Ask::kNoRoom || at_work_ > 0 || !waiters_.empty() || !holds_.drop()) return answer;
   return parts_.tiers.request(wanted, now);
+}
+
+void Fetcher::enter_block(const BatchPlan& plan) {
+  const Schedule& schedule = parts_.stream.schedule();
+  if (schedule.options().echo == 1) return;
+  const Position position = parts_.stream.assignment().source_position(plan.first + ask_index_);
+  holds_.enter(plan.epoch, schedule.block_of(position));
+}
+
+void Fetcher::hold(SampleId id, const Lease& lease) {
+  if (holds_.wants(id, parts_.source.length(id)) && parts_.tiers.is_passing(id)) {
+    holds_.keep(id, parts_.tiers.share(lease));
+  }
 }
 
 Bytes Fetcher::bytes_ahead(const Pacer& pacer, std::uint64_t batch) {
@@ -375,39 +280,7 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
     }
     settle(waiter, std::move(work), now);
   }
-}
-
-// Tells the pacer, and the record what it made of it.
-void Fetcher::record_read(const Arrival& arrival, Time now) {
-  // Many may end at once: what counts is how many there were while this thread waited.
-  const unsigned flying = flying_[static_cast<std::size_t>(arrival.origin)];
-  const ReadEnd read{.origin = arrival.origin,
-                     .asked = arrival.asked,
-                     .bytes = arrival.length,
-                     .took = arrival.took,
-                     .in_flight = flying - std::min(flying, 1u)};
-  const bool changed = pacer_.on_read_done(now, read);
-  if (parts_.record == nullptr) return;
-  record({.time = now,
-          .kind = EventKind::kReadDone,
-          .position = ReadFields{arrival.origin, arrival.asked, arrival.fill, read.in_flight}.pack(),
-          .a = arrival.id,
-          .b = arrival.length,
-          .c = static_cast<std::uint64_t>(arrival.took.count())});
-  if (arrival.retries > 0) {
-    record({.time = now, .kind = EventKind::kReadRetried, .a = arrival.id, .b = arrival.retries});
-  }
-  if (arrival.dropped) {
-    record({.time = now, .kind = EventKind::kDiskDropped, .a = arrival.id, .b = arrival.length});
-  }
-  if (changed) {
-    const auto rate = static_cast<std::uint64_t>(pacer_.bytes_per_second(arrival.origin));
-    record({.time = now,
-            .kind = EventKind::kDepth,
-            .a = pacer_.depth(arrival.origin),
-            .b = rate,
-            .c = static_cast<std::uint64_t>(arrival.origin)});
-  }
+  if (arrival.status.ok()) hold(arrival.id, arrival.lease);
 }
 
 void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
@@ -419,6 +292,7 @@ void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
 
 // Bytes, or the reason why there are none, have come for one sample of one batch.
 void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
+  ++at_work_;
   if (waiter.slot) return deliver({*waiter.slot, waiter.index}, std::move(work), now);
   Ahead& batch = ahead(waiter.number);
   ++batch.delivered;

@@ -29,6 +29,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .works = works_,
                                                     .sample_limit = options_.limits.sample_bytes,
                                                     .longest_sample = options_.longest_sample,
+                                                    .hold = options_.hold,
                                                     .record = parts_.record,
                                                     .chain = options_.partial_reads ? &parts_.chain : nullptr,
                                                     .seed = options_.seed},
@@ -44,6 +45,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                        .rewriter = rewriter_,
                                                        .rewrite = options_.rewrite,
                                                        .epochs = parts_.stream.epochs(),
+                                                       .positions = parts_.stream.schedule().size(),
                                                        .seed = options_.seed,
                                                        .on_error = options_.on_error,
                                                        .record = parts_.record});

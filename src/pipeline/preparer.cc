@@ -55,7 +55,7 @@ void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
     parts_.rewriter.offer(work.id, work.lease.bytes());
   }
   work.lease = Lease();
-  parts_.fetcher.lease_dropped();
+  parts_.fetcher.work_done();
   const Duration busy = now() - started;
   record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
   if (status.ok()) {
@@ -76,7 +76,7 @@ void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
     parts_.chain.finish_batch({.seed = parts_.seed,
                                .epoch = plan.epoch,
                                .first = plan.first,
-                               .samples = parts_.source.size(),
+                               .samples = parts_.positions,
                                .count = plan.count,
                                .sample_bytes = parts_.chain.output().bytes(),
                                .tensors = ring.tensors(slot),
