@@ -29,33 +29,57 @@ bool all_fit(std::uint64_t samples, Bytes capacity, const Footprint& footprint) 
 
 }  // namespace
 
-Placement Placement::plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint) {
-  return plan_below({}, samples, capacity, seed, footprint);
+// Gives out homes in several passes.
+class Placement::Filling {
+ public:
+  Filling(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint)
+      : footprint_(footprint),
+        all_(all_fit(samples, capacity, footprint)),
+        order_({.samples = samples, .seed = seed, .shuffle = !all_}),
+        least_(all_ ? 0 : std::max<Bytes>(1, capacity / kFullShare)),
+        left_(capacity) {
+    placement_.home_.resize(samples);
+  }
+
+  template <typename Wanted>
+  void pass(const Wanted& wanted) {
+    for (Position position = 0; position < order_.size() && left_ >= least_; ++position) {
+      const SampleId id = order_.sample_at(kPlacementEpoch, position);
+      if (!wanted(id)) continue;
+      const Bytes bytes = footprint_(id);
+      if (bytes == 0 || bytes > left_) continue;
+      placement_.home_[id] = true;
+      placement_.homes_ += 1;
+      placement_.bytes_ += bytes;
+      left_ -= bytes;
+    }
+  }
+  Placement end() { return std::move(placement_); }
+
+ private:
+  const Footprint& footprint_;
+  bool all_;
+  Schedule order_;
+  Bytes least_;
+  Bytes left_;
+  Placement placement_;
+};
+
+Placement Placement::plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint,
+                          const std::function<bool(SampleId)>& first) {
+  if (!first) return plan_below({}, samples, capacity, seed, footprint);
+  Filling filling(samples, capacity, seed, footprint);
+  filling.pass(first);
+  filling.pass([&](SampleId id) { return !first(id); });
+  return filling.end();
 }
 
 Placement Placement::plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
                                 const Footprint& footprint) {
-  const bool all = all_fit(samples, capacity, footprint);
-  const Bytes least = all ? 0 : std::max<Bytes>(1, capacity / kFullShare);
-  const Schedule order({.samples = samples, .seed = seed, .shuffle = !all});
-  Placement placement;
-  placement.home_.resize(samples);
-  Bytes left = capacity;
-  const auto place = [&](bool copies) {
-    for (Position position = 0; position < samples && left >= least; ++position) {
-      const SampleId id = order.sample_at(kPlacementEpoch, position);
-      if (above.is_home(id) != copies) continue;
-      const Bytes bytes = footprint(id);
-      if (bytes == 0 || bytes > left) continue;
-      placement.home_[id] = true;
-      placement.homes_ += 1;
-      left -= bytes;
-    }
-  };
-  place(false);
-  if (above.homes() > 0) place(true);
-  placement.bytes_ = capacity - left;
-  return placement;
+  Filling filling(samples, capacity, seed, footprint);
+  filling.pass([&](SampleId id) { return !above.is_home(id); });
+  if (above.homes() > 0) filling.pass([&](SampleId id) { return above.is_home(id); });
+  return filling.end();
 }
 
 bool Placement::is_home(SampleId id) const {
