@@ -130,17 +130,20 @@ Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t sampl
 }
 
 // Where a sample stands when nothing is dealt, it stands in its home.
-std::function<bool(SampleId)> own_samples(const Schedule& schedule, const SliceAssignment& assignment,
-                                          std::uint32_t rank) {
+std::vector<std::uint16_t> own_samples(const Schedule& schedule, const SliceAssignment& assignment,
+                                       std::uint32_t rank) {
   ScheduleOptions undealt = schedule.options();
-  if (undealt.reshuffle == 1 || undealt.homes == 1 || assignment.shape().world == 1) return nullptr;
+  if (undealt.reshuffle == 1 || undealt.homes == 1 || assignment.shape().world == 1) return {};
   undealt.reshuffle = 0;
-  return [still = Schedule(undealt), assignment, rank](SampleId id) {
-    const Position position = still.position_of(0, id);
-    if (position >= assignment.positions_per_epoch()) return false;  // dropped, in this epoch
-    const Share share = assignment.share(position / assignment.shape().global_batch, rank);
-    return position >= share.first && position < share.first + share.count;
-  };
+  const Schedule still(undealt);
+  std::vector<std::uint16_t> own(undealt.samples);
+  for (std::uint64_t step = 0; step < assignment.batches_per_epoch(); ++step) {
+    const Share share = assignment.share(step, rank);
+    for (Position position = share.first; position < share.first + share.count; ++position) {
+      own[still.sample_at(0, assignment.source_position(position))] = 1;
+    }
+  }
+  return own;
 }
 
 namespace {

@@ -4,7 +4,9 @@
 // other choice has more hit bytes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "foreload/types.h"
@@ -14,16 +16,18 @@ namespace foreload {
 class Placement {
  public:
   Placement() = default;  // nothing has a home
-  // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached. `first(id)`: it comes before the
-  // others; null: all are alike.
+  // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached.
   static Placement plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed,
-                        const std::function<Bytes(SampleId)>& footprint,
-                        const std::function<bool(SampleId)>& first = nullptr);
+                        const std::function<Bytes(SampleId)>& footprint);
 
   // The tier below `above`: what has no home there comes first, in the same order; what room is left then is for copies
   // of the homes above, so that they need not be fetched again after a restart.
   static Placement plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
                               const std::function<Bytes(SampleId)>& footprint);
+
+  // The samples with most uses first, `uses[id]`; among equals in the same order as above.
+  static Placement plan_most_used(std::span<const std::uint16_t> uses, Bytes capacity, std::uint64_t seed,
+                                  const std::function<Bytes(SampleId)>& footprint);
 
   bool is_home(SampleId id) const;
   std::uint64_t homes() const { return homes_; }
@@ -31,7 +35,6 @@ class Placement {
 
  private:
   class Filling;
-
   std::vector<bool> home_;
   std::uint64_t homes_ = 0;
   Bytes bytes_ = 0;
