@@ -33,7 +33,8 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   for (const std::string& candidate : candidates) {
     const bool begins = word.size() >= kShortestBeginning && candidate.compare(0, word.size(), word) == 0;
     const std::size_t cost = begins ? 1 : distance(word, candidate);
-    if (cost >= least) continue;
+    const bool shorter = !best.empty() && candidate.size() < best.size();
+    if (cost > least || (cost == least && !shorter)) continue;
     least = cost;
     best = candidate;
   }

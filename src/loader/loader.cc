@@ -113,11 +113,14 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
 Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   const Source& source = *source_;
   const MemoryPlan& memory = sized.memory;
-  placement_ = Placement::plan(source.size(), memory.home, options_.seed, [&](SampleId id) {
+  const auto footprint = [&](SampleId id) {
     const Bytes length = source.length(id);
     if (length == 0 || length > sized.longest_sample) return Bytes{0};
     return Arena::footprint(memory.growth ? Arena::grown(length) : length);
-  });
+  };
+  const std::vector<std::uint16_t> own = own_samples(stream_->schedule(), stream_->assignment(), options_.rank);
+  placement_ = own.empty() ? Placement::plan(source.size(), memory.home, options_.seed, footprint)
+                           : Placement::plan_most_used(own, memory.home, options_.seed, footprint);
   FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
                                          .home = memory.home,
                                          .transit = memory.transit,

@@ -129,6 +129,23 @@ Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t sampl
   return Schedule(order);
 }
 
+// Where a sample stands when nothing is dealt, it stands in its home.
+std::vector<std::uint16_t> own_samples(const Schedule& schedule, const SliceAssignment& assignment,
+                                       std::uint32_t rank) {
+  ScheduleOptions undealt = schedule.options();
+  if (undealt.reshuffle == 1 || undealt.homes == 1 || assignment.shape().world == 1) return {};
+  undealt.reshuffle = 0;
+  const Schedule still(undealt);
+  std::vector<std::uint16_t> own(undealt.samples);
+  for (std::uint64_t step = 0; step < assignment.batches_per_epoch(); ++step) {
+    const Share share = assignment.share(step, rank);
+    for (Position position = share.first; position < share.first + share.count; ++position) {
+      own[still.sample_at(0, assignment.source_position(position))] = 1;
+    }
+  }
+  return own;
+}
+
 namespace {
 
 // What a plan's hash is made of.

@@ -1,6 +1,9 @@
 // The order of a loader as its options say, and whether a saved state belongs to it.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "foreload/loader.h"
 #include "foreload/schedule.h"
 #include "plan/assignment.h"
@@ -17,6 +20,10 @@ std::uint64_t global_batch_of(const LoaderOptions& options);
 std::uint64_t echo_window_of(const LoaderOptions& options);
 // REQUIRES: check_order() was ok. kInvalid: wrong weights.
 Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t samples);
+
+// With reshuffle, per sample: 1 if it stays with `rank` when it is not dealt, else 0. Empty when there is nothing to
+// tell apart.
+std::vector<std::uint16_t> own_samples(const Schedule& schedule, const SliceAssignment& assignment, std::uint32_t rank);
 
 // Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
 Status check_state(const State& state, const State& here, const SliceAssignment& assignment,
