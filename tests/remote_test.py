@@ -213,10 +213,10 @@ class IndexCostTest(RemoteTest):
         self.stub = self.serve(Large, latency=0.05)
         self.before = {}
         first = self.report("index", "s3://data/")["dataset"]
-        self.assertEqual((first["samples"], self.counted()["lists"], self.stub.stats.as_dict()["most_at_once"]), (9000, 9, 1))
+        self.assertEqual((first["samples"], self.counted()["lists"]), (9000, 9))
         self.assertEqual(self.foreload("index", "s3://data/").err, "")
         self.assertLessEqual(self.counted()["lists"], 9 + 5)
-        self.assertGreater(self.stub.stats.as_dict()["most_at_once"], 1)
+        self.assertGreaterEqual(self.stub.stats.as_dict()["most_at_once"], 3)
         Large.names = Large.names[:4000] + Large.names[4001:] + ["c9/x.bin"]
         self.assertIn("+1 sample, -1", self.foreload("index", "s3://data/").err)
 
