@@ -200,6 +200,26 @@ class IndexCostTest(RemoteTest):
         self.assertEqual(self.report("index", "s3://data/set/")["dataset"], first["s3://data/set/"])
         self.assertEqual(self.counted(), {"requests": 2, "gets": 0, "heads": 0, "lists": 1, "bytes": 0})
 
+    def test_a_known_listing_is_asked_for_in_parts(self):
+        class Large(Stub):
+            names = [f"c{number // 1000}/{number:06}.bin" for number in range(9000)]
+
+            def keys(self):
+                return self.names
+
+            def listed(self, name, shown):
+                return f"<Contents><Key>{shown}</Key><ETag>&quot;{name}&quot;</ETag><Size>64</Size></Contents>"
+
+        self.stub = self.serve(Large, latency=0.05)
+        self.before = {}
+        first = self.report("index", "s3://data/")["dataset"]
+        self.assertEqual((first["samples"], self.counted()["lists"]), (9000, 9))
+        self.assertEqual(self.foreload("index", "s3://data/").err, "")
+        self.assertLessEqual(self.counted()["lists"], 9 + 5)
+        self.assertGreaterEqual(self.stub.stats.as_dict()["most_at_once"], 3)
+        Large.names = Large.names[:4000] + Large.names[4001:] + ["c9/x.bin"]
+        self.assertIn("+1 sample, -1", self.foreload("index", "s3://data/").err)
+
     def test_changes_are_found_and_told(self):
         self.put_images()
         self.report("index", "s3://data/set/")

@@ -3,6 +3,7 @@
 #include "store/http_multi.h"
 
 #include <curl/curl.h>
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -28,12 +31,21 @@ void check(CURLMcode code) {
 
 }  // namespace
 
-HttpMulti::HttpMulti(unsigned connections) : timer_(kNever) {
+Result<std::unique_ptr<HttpMulti>> HttpMulti::open(unsigned connections) {
+  Descriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+  Descriptor woken(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  epoll_event event{.events = EPOLLIN, .data = {.fd = woken.get()}};
+  if (!epoll.valid() || !woken.valid() || epoll_ctl(epoll.get(), EPOLL_CTL_ADD, woken.get(), &event) != 0) {
+    return Error{Code::kNoMemory,
+                 fmt::format("cannot wait for object stores: {}; raise the limit of open files (ulimit -n)",
+                             std::generic_category().message(errno))};
+  }
+  return std::unique_ptr<HttpMulti>(new HttpMulti(connections, std::move(epoll), std::move(woken)));
+}
+
+HttpMulti::HttpMulti(unsigned connections, Descriptor epoll, Descriptor woken)
+    : epoll_(std::move(epoll)), woken_(std::move(woken)), timer_(kNever) {
   start_http_library();
-  epoll_ = Descriptor(epoll_create1(EPOLL_CLOEXEC));
-  woken_ = Descriptor(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  epoll_event event{.events = EPOLLIN, .data = {.fd = woken_.get()}};
-  FORELOAD_CHECK(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, woken_.get(), &event) == 0, "there are descriptors left");
   multi_ = curl_multi_init();
   FORELOAD_CHECK(multi_ != nullptr, "libcurl has memory for a handle");
   check(curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(connections)));
@@ -56,8 +68,9 @@ int HttpMulti::on_socket(void*, int fd, int what, void* self, void*) {
   }
   if (what != CURL_POLL_OUT) event.events |= EPOLLIN;
   if (what != CURL_POLL_IN) event.events |= EPOLLOUT;
-  if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0) return 0;
-  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -1;
+  // Where the kernel has no memory for it, the transfer times out and is tried again; an error here would end all.
+  if (epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) != 0) epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  return 0;
 }
 
 int HttpMulti::on_timer(void*, long milliseconds, void* self) {

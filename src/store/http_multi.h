@@ -2,9 +2,11 @@
 // depend on how many transfers there are. Not thread-safe except wake().
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/files.h"
+#include "foreload/result.h"
 #include "foreload/types.h"
 #include "store/http_transfer.h"
 
@@ -17,7 +19,8 @@ struct HttpEnded {
 
 class HttpMulti {
  public:
-  explicit HttpMulti(unsigned connections);  // that are kept
+  // `connections`: how many are kept. kNoMemory: the system has no descriptors left.
+  static Result<std::unique_ptr<HttpMulti>> open(unsigned connections);
   HttpMulti(const HttpMulti&) = delete;
   HttpMulti& operator=(const HttpMulti&) = delete;
   ~HttpMulti();  // REQUIRES: nothing is under way
@@ -30,14 +33,15 @@ class HttpMulti {
   void wake();  // any thread
 
  private:
+  HttpMulti(unsigned connections, Descriptor epoll, Descriptor woken);
   static int on_socket(void* curl, int fd, int what, void* self, void* known);
   static int on_timer(void* multi, long milliseconds, void* self);
   void act(int fd, int events);
   void take_ended(std::vector<HttpEnded>& ended);
 
-  void* multi_ = nullptr;
   Descriptor epoll_;
   Descriptor woken_;
+  void* multi_;
   Time timer_;  // when libcurl wants to be called
 };
 

@@ -134,11 +134,9 @@ Judgement ObjectAttempt::judge(const HttpEnd& end) const {
     const bool is_final = end.trouble == HttpTrouble::kBadUrl || end.trouble == HttpTrouble::kTls;
     return {.verdict = is_final ? Verdict::kFinal : Verdict::kAgain, .reason = explain(end, url_)};
   }
-  if (!head_ || head_->verdict != Verdict::kComplete) {
-    HttpHead head = transfer_.head();
-    head.response.body = said_;
-    return judge_head(head, *group_);
-  }
+  HttpHead head = transfer_.head();
+  head.response.body = said_;
+  if (Judgement judgement = judge_head(head, *group_); judgement.verdict != Verdict::kComplete) return judgement;
   if (end.trouble == HttpTrouble::kStopped) {
     return {.verdict = Verdict::kDoubtful, .reason = "the server sends more bytes than it promised"};
   }

@@ -7,12 +7,14 @@
 
 namespace foreload {
 
-ObjectReader::ObjectReader(const ObjectReaderOptions& options, ObjectCounters& counters, std::function<void()> done)
-    : done_(std::move(done)), requests_(std::make_unique<ObjectRequests>(options, counters)) {}
+ObjectReader::ObjectReader(std::unique_ptr<ObjectRequests> requests, std::function<void()> done)
+    : done_(std::move(done)), requests_(std::move(requests)) {}
 
 Result<std::unique_ptr<ObjectReader>> ObjectReader::start(const ObjectReaderOptions& options, ObjectCounters& counters,
                                                           std::function<void()> done) {
-  std::unique_ptr<ObjectReader> reader(new ObjectReader(options, counters, std::move(done)));
+  FORELOAD_ASSIGN(auto multi, HttpMulti::open(options.window.most));
+  auto requests = std::make_unique<ObjectRequests>(options, counters, std::move(multi));
+  std::unique_ptr<ObjectReader> reader(new ObjectReader(std::move(requests), std::move(done)));
   FORELOAD_ASSIGN(Thread thread, Thread::start("foreload-http", [self = reader.get()] { self->run(); }));
   reader->thread_.emplace(std::move(thread));
   return reader;

@@ -77,7 +77,7 @@ class ObjectReader {
   void hurry(bool on);
 
  private:
-  ObjectReader(const ObjectReaderOptions& options, ObjectCounters& counters, std::function<void()> done);
+  ObjectReader(std::unique_ptr<ObjectRequests> requests, std::function<void()> done);
   void run();
   void pass_on(std::vector<ObjectResult>& ended);
 

@@ -204,6 +204,19 @@ TEST(ObjectReaderTest, AnswersThatEndEarlyNeverCount) {
   }
 }
 
+TEST(ObjectReaderTest, ARightHeadWithoutABodyNeverCounts) {
+  TestServer server([&](const TestRequest& request) {
+    if (request.number == 3) return TestReply{object_reply(request, kContent)};
+    const std::string head = fmt::format("ETag: \"v1\"\r\nContent-Range: bytes 0-9/{}\r\n", kContent.size());
+    if (request.number == 1) return TestReply{http_reply(206, head, "")};
+    return TestReply{.bytes = fmt::format("HTTP/1.1 206 Partial\r\nContent-Length: 10\r\n{}\r\n", head), .close = true};
+  });
+  Reading reading(server, kContent);
+  reading.want(0, 10);
+  reading.expect_all_right();
+  EXPECT_EQ(server.requests(), 3u);
+}
+
 TEST(ObjectReaderTest, LongerBodiesThanPromisedNeverCount) {
   TestServer server([&](const TestRequest& request) {
     if (request.number == 2) return TestReply{object_reply(request, kContent)};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -35,11 +36,12 @@ Error describe(const ObjectGroup& group, const Judgement& judgement) {
 
 }  // namespace
 
-ObjectRequests::ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters)
+ObjectRequests::ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters,
+                               std::unique_ptr<HttpMulti> multi)
     : options_(options),
       counters_(counters),
       jitter_(mix64(static_cast<std::uint64_t>(now().count()) ^ static_cast<std::uint64_t>(getpid()) << 40)),
-      multi_(options.window.most),
+      multi_(std::move(multi)),
       waiting_(options.coalesce),
       window_(options.window) {}
 
@@ -58,7 +60,7 @@ void ObjectRequests::turn(std::vector<ObjectResult>& results, Time deadline) {
   start_groups(now());
   start_hedges(now());
   ended_.clear();
-  multi_.wait(ended_, next_event(deadline));
+  multi_->wait(ended_, next_event(deadline));
   for (const HttpEnded& ended : ended_) on_end(ended, results);
 }
 
@@ -116,7 +118,7 @@ void ObjectRequests::send(ObjectGroup& group, bool is_hedge, Time now) {
   }
   ++group.running;
   ++counters_.requests;
-  multi_.start(attempt->transfer());
+  multi_->start(attempt->transfer());
   running_.push_back(std::move(attempt));
 }
 
@@ -185,7 +187,7 @@ void ObjectRequests::report(ObjectGroup& group, const ObjectResult& result, std:
 
 void ObjectRequests::cancel(std::vector<ObjectResult>& results) {
   for (auto& attempt : running_) {
-    multi_.stop(attempt->transfer());
+    multi_->stop(attempt->transfer());
     set_aside(std::move(attempt));
   }
   running_.clear();
@@ -215,7 +217,7 @@ void ObjectRequests::stop_twin(const ObjectGroup& group) {
   const auto twin =
       std::find_if(running_.begin(), running_.end(), [&](const auto& attempt) { return &attempt->group() == &group; });
   if (twin == running_.end()) return;
-  multi_.stop((*twin)->transfer());
+  multi_->stop((*twin)->transfer());
   counters_.bytes += (*twin)->received();
   hedging_.on_done(std::max((*twin)->silence(), now() - (*twin)->heard()));  // at least
   set_aside(remove((*twin)->transfer()));

@@ -19,7 +19,7 @@ namespace foreload {
 
 class ObjectRequests {
  public:
-  ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters);
+  ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters, std::unique_ptr<HttpMulti> multi);
   ~ObjectRequests();  // REQUIRES: cancel() was called, or nothing was added
 
   void add(const ObjectJob& job);
@@ -28,7 +28,7 @@ class ObjectRequests {
   void turn(std::vector<ObjectResult>& results, Time deadline);
   // Ends all jobs as failed.
   void cancel(std::vector<ObjectResult>& results);
-  void wake() { multi_.wake(); }  // any thread
+  void wake() { multi_->wake(); }  // any thread
 
  private:
   bool has_room() const { return running_.size() < window_.size(); }
@@ -49,7 +49,7 @@ class ObjectRequests {
   ObjectReaderOptions options_;
   ObjectCounters& counters_;
   std::uint64_t jitter_;  // the key of this process's pauses
-  HttpMulti multi_;
+  std::unique_ptr<HttpMulti> multi_;
   Coalescer waiting_;
   RequestWindow window_;
   Hedging hedging_;
