@@ -111,6 +111,7 @@ class DataLoader:
       held_batches      how many batches may be held at once without copies
       last_batch        "ragged", "pad", "drop"; global_batch: samples per step over all ranks
       subset            ids or keys; epochs: how many will be read
+      eviction          "static", "frequency", "belady", "lru": what memory keeps when it does not hold the whole dataset
       cache, decode, rewrite, label_field, index_folder, io, storage, record: as in `foreload run --help`
 
     Wrong arguments raise ConfigError, which names the argument and what was given. docs/python.md has the rest.
@@ -133,7 +134,7 @@ class DataLoader:
                  decode: str = "exact", rewrite: str = "auto", max_replacements: int = 1000,
                  label_field: Optional[str] = None, index_folder: Path = None, io: Optional[str] = None,
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
-                 disk_size: Union[None, int, str] = None) -> None:
+                 disk_size: Union[None, int, str] = None, eviction: str = "static") -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

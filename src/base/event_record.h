@@ -31,6 +31,9 @@ enum class EventKind : std::uint16_t {
   kSeek = 16,
   kJoined = 17,       // bytes were on their way already. a: id, b: length
   kDiskDropped = 18,  // the disk had the sample, but wrong: it was read from the source. a: id, b: length
+  kEvicted = 19,      // a sample left its home in memory. a: id, b: length, c: the newcomer
+  kSpared = 20,       // the same, but it was in use and stays. a: id, b: length, c: the newcomer
+  kBypassed = 21,     // a policy that evicts gave no home. a: id, b: length
 };
 
 struct Event {

@@ -21,6 +21,7 @@ void Fetcher::run(std::uint64_t number) {
   yield_to_others();  // or waking it would take the core from the consumer that released a batch
   next_open_ = ask_number_ = number;
   ask_index_ = 0;
+  parts_.tiers.restart(parts_.stream.moment(parts_.stream.batch(number), 0));
   while (!stopping_) {
     const Time current = now();
     open_slots(current);
@@ -106,7 +107,7 @@ bool Fetcher::ask_next(Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  Answer answer = request(id, false, now);
+  Answer answer = request({.id = id, .moment = parts_.stream.moment(plan, ask_index_)}, now);
   switch (answer.kind) {
     case Ask::kHit:
       record(EventKind::kHit, plan, waiter.index, id, length);
@@ -130,8 +131,8 @@ bool Fetcher::ask_next(Time now) {
 
 // Asks the tiers; when transit is full, once more after announcing it, so that a lease dropped in between is not
 // missed.
-Answer Fetcher::request(SampleId id, bool urgent, Time now) {
-  const Request wanted{.id = id, .may_read = urgent || pacer_.may_start(parts_.tiers.in_flight()), .urgent = urgent};
+Answer Fetcher::request(Request wanted, Time now) {
+  wanted.may_read = wanted.urgent || pacer_.may_start(parts_.tiers.in_flight());
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;
   starving_ = true;
@@ -175,7 +176,7 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  Answer answer = request(id, true, now);
+  Answer answer = request({.id = id, .urgent = true}, now);
   if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
   if (answer.kind != Ask::kStarted) account(waiter, {.memory = length});
   if (answer.kind == Ask::kHit) {

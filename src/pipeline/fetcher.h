@@ -68,7 +68,7 @@ class Fetcher {
   bool ask_next(Time now);
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
-  Answer request(SampleId id, bool urgent, Time now);
+  Answer request(Request wanted, Time now);
   std::optional<Error> refuse(SampleId id) const;
   void arrive(const Arrival& arrival, Time now);
   void record_read(const Arrival& arrival, Time now);

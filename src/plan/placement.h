@@ -4,7 +4,9 @@
 // other choice has more hit bytes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "foreload/types.h"
@@ -23,11 +25,16 @@ class Placement {
   static Placement plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
                               const std::function<Bytes(SampleId)>& footprint);
 
+  // The samples with most uses first, `uses[id]`; among equals in the same order as above.
+  static Placement plan_most_used(std::span<const std::uint16_t> uses, Bytes capacity, std::uint64_t seed,
+                                  const std::function<Bytes(SampleId)>& footprint);
+
   bool is_home(SampleId id) const;
   std::uint64_t homes() const { return homes_; }
   Bytes bytes() const { return bytes_; }  // Σ footprint of the homes
 
  private:
+  class Filling;
   std::vector<bool> home_;
   std::uint64_t homes_ = 0;
   Bytes bytes_ = 0;

@@ -4,14 +4,19 @@
 
 namespace foreload {
 
-TierStack::TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
-                     std::unique_ptr<DiskTier> disk)
-    : source_(source), placement_(placement), arena_(arena), bottom_(std::move(bottom)), disk_(std::move(disk)) {
+TierStack::TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
+                     std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk)
+    : source_(source),
+      arena_(arena),
+      homes_(source, arena, std::move(policy)),
+      bottom_(std::move(bottom)),
+      disk_(std::move(disk)) {
   if (disk_) disk_->start([this] { wake(); });
 }
 
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
+  if (request.moment) homes_.use(request.id, *request.moment);
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
@@ -25,9 +30,8 @@ Answer TierStack::request(const Request& request, Time now) {
 }
 
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
-  std::optional<std::span<std::byte>> into;
-  // A read that failed may have left a hole in the homes that later ones do not fit: then transit serves.
-  if (placement_.is_home(request.id)) into = arena_.begin(request.id, length, Area::kHome);
+  // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
+  auto into = homes_.begin(request.id, request.moment.has_value());
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   return into;
@@ -70,6 +74,7 @@ void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
     arrival.status = std::move(read.status);
     if (wrong) {
       arena_.abandon(read.id);
+      homes_.lost(read.id);
     } else {
       arrival.lease = arena_.commit(read.id, arrival.length);
       // The urgent range is for the next substitute, and never waits for a disk.

@@ -5,14 +5,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "foreload/result.h"
 #include "foreload/source.h"
-#include "plan/placement.h"
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
+#include "tier/homes.h"
 #include "tier/source_tier.h"
 
 namespace foreload {
@@ -48,15 +50,20 @@ struct Arrival {
 struct Request {
   SampleId id = 0;
   bool may_read = true;
-  bool urgent = false;  // use the urgent range when transit is full
+  bool urgent = false;             // use the urgent range when transit is full
+  std::optional<Moment> moment{};  // where in the stream it stands; nothing: it is needed out of order
 };
 
 class TierStack {
  public:
-  // All must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
+  // Source and arena must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
   // `disk` may be null.
-  TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
-            std::unique_ptr<DiskTier> disk = nullptr);
+  TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
+            std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk = nullptr);
+  void record_to(EventRecord* record) { homes_.record_to(record); }
+
+  // The stream is asked for from here on.
+  void restart(Moment now) { homes_.restart(now); }
 
   Answer request(const Request& request, Time now);
   // Appends what arrived; waits for the first until `deadline` or wake().
@@ -84,8 +91,8 @@ class TierStack {
   bool land(const SourceRead& read, DiskFlight& flight);
 
   const Source& source_;
-  const Placement& placement_;
   Arena& arena_;
+  Homes homes_;
   std::unique_ptr<SourceTier> bottom_;
   std::unique_ptr<DiskTier> disk_;  // its thread wakes the one above
   std::unordered_map<SampleId, DiskFlight> from_disk_;

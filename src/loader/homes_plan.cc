@@ -1,0 +1,24 @@
+#include "loader/homes_plan.h"
+
+#include "plan/use_counts.h"
+#include "policy/eviction.h"
+#include "tier/arena.h"
+
+namespace foreload {
+
+Placement plan_homes(const LoaderOptions& options, const Source& source, const SizedPlan& sized, const Stream& stream) {
+  const MemoryPlan& memory = sized.memory;
+  if (evicts(options.eviction) || memory.home == 0) return {};
+  const auto footprint = [&](SampleId id) {
+    const Bytes length = source.length(id);
+    if (length == 0 || length > sized.longest_sample) return Bytes{0};
+    return Arena::footprint(memory.growth ? Arena::grown(length) : length);
+  };
+  // One learner of epochs with every sample once uses all of them equally often.
+  if (options.eviction == Eviction::kStatic || options.world == 1) {
+    return Placement::plan(source.size(), memory.home, options.seed, footprint);
+  }
+  return Placement::plan_most_used(count_uses(stream), memory.home, options.seed, footprint);
+}
+
+}  // namespace foreload
