@@ -74,6 +74,12 @@ struct LoaderOptions {
   std::uint64_t global_batch = 0;      // 0: batch × world; fixed when the world may change between runs
   std::uint64_t seed = 0;
   bool shuffle = true;
+  std::vector<double> weights{};    // per sample: an epoch is draws with replacement; empty: every sample once
+  std::uint64_t epoch_samples = 0;  // draws per epoch, with weights; 0: as many as samples
+  std::uint64_t echo = 1;           // how often each sample comes in an epoch, every time augmented anew
+  std::uint64_t echo_window = 0;    // so many samples are repeated together; 0: a global batch
+  double reshuffle = 1;             // share of the samples that an epoch deals to any home; the others stay in theirs
+  std::uint64_t homes = 0;          // slices of a global batch that keep their samples, with reshuffle; 0: one per rank
   LastBatch last_batch = LastBatch::kAuto;
   std::vector<Transform> chain{};  // empty: images as RandomResizedCrop(224) + flip + normalise; arrays as they are
   DType dtype = DType::kF32;       // of images: u8, f16 or f32
@@ -129,7 +135,7 @@ struct EpochStats {
   Epoch epoch = 0;
   std::uint64_t samples = 0;
   std::uint64_t batches = 0;
-  std::vector<SampleId> padded{};  // delivered again to fill the last batch: what stands at positions ≥ N
+  std::vector<SampleId> padded{};  // delivered again to fill the last batch: what stands behind the epoch's positions
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;  // decoded all the same, as Pillow would
   Duration wall{};            // from the first next() of the epoch to its end

@@ -81,11 +81,18 @@ void read_source(Reader& reader, SourceOptions& source) {
   reader.read("index_folder", source.index_folder);
 }
 
-}  // namespace
-
-LastBatch last_batch_of(const std::string& word) {
-  return choose("last_batch", word, kLastBatch);
+void read_order(Reader& reader, LoaderOptions& options) {
+  reader.read("seed", options.seed);
+  reader.read("shuffle", options.shuffle);
+  reader.read("weights", options.weights);
+  reader.read("epoch_samples", options.epoch_samples);
+  reader.read("echo", options.echo);
+  reader.read("echo_window", options.echo_window);
+  reader.read("reshuffle", options.reshuffle);
+  reader.read("homes", options.homes);
 }
+
+}  // namespace
 
 LoaderOptions read_options(const py::dict& given) {
   LoaderOptions options;
@@ -98,8 +105,7 @@ LoaderOptions read_options(const py::dict& given) {
   reader.read("dataset", options.dataset);
   reader.read("batch", options.batch);
   reader.read("global_batch", options.global_batch);
-  reader.read("seed", options.seed);
-  reader.read("shuffle", options.shuffle);
+  read_order(reader, options);
   reader.read("memory", options.memory);
   reader.read("disk", options.disk);
   reader.read("disk_bytes", options.disk_bytes);

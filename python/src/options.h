@@ -9,6 +9,5 @@ namespace foreload::python {
 
 // Raises ConfigError for a word that is none of the accepted ones.
 LoaderOptions read_options(const pybind11::dict& given);
-LastBatch last_batch_of(const std::string& word);
 
 }  // namespace foreload::python

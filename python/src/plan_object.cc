@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "errors.h"
 #include "foreload/schedule.h"
-#include "loader/setup.h"
+#include "loader/order.h"
 #include "options.h"
 #include "plan/assignment.h"
 
@@ -18,8 +18,8 @@ namespace {
 
 class Plan {
  public:
-  Plan(const ScheduleOptions& schedule, const JobShape& shape)
-      : schedule_(schedule), assignment_(shape), hash_(plan_hash(schedule.shuffle, shape)) {}
+  Plan(const Schedule& schedule, const JobShape& shape)
+      : schedule_(schedule), assignment_(shape), hash_(plan_hash(schedule.options(), shape)) {}
 
   SampleId sample_at(Epoch epoch, Position position) const {
     return schedule_.sample_at(epoch, assignment_.source_position(bounded(position)));
@@ -40,7 +40,7 @@ class Plan {
   // Raises when the state `saved` does not continue the job that stands at `here`.
   void check_state(const std::string& saved, const std::string& here) const {
     check(foreload::check_state(value_or_raise(state_from_json(saved)), value_or_raise(state_from_json(here)),
-                                assignment_, schedule_.options().shuffle));
+                                assignment_, schedule_.options()));
   }
 
  private:
@@ -57,19 +57,21 @@ class Plan {
   std::uint64_t hash_;
 };
 
+// Of the options of a loader those that say what stands where, and the number of samples.
 Plan make_plan(const py::dict& given) {
-  const auto number = [&](const char* name) { return given[name].cast<std::uint64_t>(); };
-  const auto samples = number("samples");
-  const auto global_batch = number("global_batch");
-  const auto world = number("world");
-  if (samples == 0 || global_batch == 0 || world == 0 || world > UINT32_MAX) {
+  py::dict rest = given.attr("copy")();
+  const auto samples = rest.attr("pop")("samples").cast<std::uint64_t>();
+  const LoaderOptions options = read_options(rest);
+  if (samples == 0 || options.global_batch == 0 || options.world == 0) {
     raise({Code::kInvalid, "a plan needs samples, a batch and a world of at least 1"});
   }
-  return {{.samples = samples, .seed = number("seed"), .shuffle = given["shuffle"].cast<bool>()},
-          {.samples = samples,
-           .global_batch = global_batch,
-           .world = static_cast<std::uint32_t>(world),
-           .last_batch = last_batch_of(given["last_batch"].cast<std::string>())}};
+  check(check_order(options));
+  const Schedule schedule = value_or_raise(make_schedule(options, samples));
+  return {schedule,
+          {.samples = schedule.size(),
+           .global_batch = options.global_batch,
+           .world = options.world,
+           .last_batch = options.last_batch}};
 }
 
 }  // namespace

@@ -14,8 +14,9 @@ Placement plan_homes(const LoaderOptions& options, const Source& source, const S
     if (length == 0 || length > sized.longest_sample) return Bytes{0};
     return Arena::footprint(memory.growth ? Arena::grown(length) : length);
   };
-  // One learner of epochs with every sample once uses all of them equally often.
-  if (options.eviction == Eviction::kStatic || options.world == 1) {
+  // One learner without weights uses all samples equally often.
+  const bool equally = options.world == 1 && stream.schedule().options().weights == nullptr;
+  if (options.eviction == Eviction::kStatic || equally) {
     return Placement::plan(source.size(), memory.home, options.seed, footprint);
   }
   return Placement::plan_most_used(count_uses(stream), memory.home, options.seed, footprint);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/test_folder.h"
 #include "foreload/loader.h"
+#include "loader/order.h"
 #include "plan/assignment.h"
 
 namespace foreload {
@@ -103,16 +104,17 @@ inline bool read_epoch(Loader& loader, Seen& seen, std::uint64_t most = ~0ull) {
 
 // The reference: no threads, no cache, nothing shared with the loader but the definitions of schedule and padding.
 inline Seen reference(std::uint64_t samples, const LoaderOptions& options, Epoch epochs) {
-  const Schedule schedule({.samples = samples, .seed = options.seed, .shuffle = options.shuffle});
+  const Schedule schedule = *make_schedule(options, samples);
+  const std::uint64_t size = schedule.size();
   const std::uint64_t batch = options.global_batch != 0 ? options.global_batch : options.batch * options.world;
-  std::uint64_t positions = samples;
-  if (options.last_batch == LastBatch::kDrop) positions = samples / batch * batch;
+  std::uint64_t positions = size;
+  if (options.last_batch == LastBatch::kDrop) positions = size / batch * batch;
   const bool pad =
       options.last_batch == LastBatch::kPad || (options.last_batch == LastBatch::kAuto && options.world > 1);
-  if (pad) positions = (samples + options.world - 1) / options.world * options.world;
+  if (pad) positions = (size + options.world - 1) / options.world * options.world;
   Seen seen;
   for (Epoch e = 0; e < epochs; ++e) {
-    for (Position p = 0; p < positions; ++p) seen[{e, p}] = schedule.sample_at(e, p % samples);
+    for (Position p = 0; p < positions; ++p) seen[{e, p}] = schedule.sample_at(e, p % size);
   }
   return seen;
 }

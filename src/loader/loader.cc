@@ -14,6 +14,7 @@
 #include "loader/disk.h"
 #include "loader/homes_plan.h"
 #include "loader/lease_desk.h"
+#include "loader/order.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
 #include "pipeline/pipeline.h"
@@ -52,7 +53,9 @@ class Loader::Parts {
   std::optional<Batch> end_epoch();
   void pass_on_warnings();
   bool forked() const { return ::getpid() != owner_; }
-  std::uint64_t plan_hash_now() const { return plan_hash(options_.shuffle, stream_->assignment().shape()); }
+  std::uint64_t plan_hash_now() const {
+    return plan_hash(stream_->schedule().options(), stream_->assignment().shape());
+  }
 
   LoaderOptions options_;
   pid_t owner_ = ::getpid();
@@ -84,6 +87,7 @@ class Loader::Parts {
 
 Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options, const Seams& seams) {
   FORELOAD_TRY(check_options(options));
+  FORELOAD_TRY(check_order(options));
   FORELOAD_TRY(check_disk(options));
   std::unique_ptr<Parts> parts(new Parts(std::move(options)));
   const LoaderOptions& asked = parts->options_;
@@ -92,7 +96,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   if (!from.warn) from.warn = asked.warn;
   FORELOAD_ASSIGN(parts->source_, open_source(from));
   FORELOAD_TRY(check_against(asked, *parts->source_));
-  const Schedule schedule({.samples = parts->source_->size(), .seed = asked.seed, .shuffle = asked.shuffle});
+  FORELOAD_ASSIGN(const Schedule schedule, make_schedule(asked, parts->source_->size()));
   FORELOAD_ASSIGN(Chain chain, compile_chain(asked, *parts->source_));
   JobShape shape = job_shape(asked, *parts->source_);
   shape.unit = chain.unit();
@@ -102,6 +106,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
   FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));
   parts->budget_ = sized.budget;
+  std::vector<double>().swap(parts->options_.weights);  // the schedule has its table
   FORELOAD_TRY(parts->open_tiers(sized, seams));
   FORELOAD_TRY(parts->open_pipeline(sized, std::move(chain)));
   return parts;
@@ -259,7 +264,8 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   }
   const BatchPlan plan = ring.plan_of(slot);
   const Wait wait = split_wait(asked, delivered, ring.bytes_complete(slot).value_or(asked));
-  const std::uint64_t genuine = std::min(plan.count, source_->size() - std::min(plan.first, source_->size()));
+  const std::uint64_t positions = stream_->schedule().size();
+  const std::uint64_t genuine = std::min(plan.count, positions - std::min(plan.first, positions));
   accounts_.add_batch(plan.count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
@@ -293,7 +299,7 @@ State Loader::Parts::position() const {
 Status Loader::Parts::seek(const State& state) {
   if (forked()) return Error{Code::kCancelled, "this loader belongs to the parent process"};
   const SliceAssignment& assignment = stream_->assignment();
-  FORELOAD_TRY(check_state(state, position(), assignment, options_.shuffle));
+  FORELOAD_TRY(check_state(state, position(), assignment, stream_->schedule().options()));
   const std::uint64_t per_epoch = assignment.batches_per_epoch();
   const std::uint64_t batch = assignment.shape().global_batch;
   pipeline_->stop();

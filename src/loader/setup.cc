@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "loader/order.h"
 #include "pipeline/fetcher.h"
 #include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
@@ -29,7 +30,6 @@ constexpr Bytes kProcess = 24_MiB;
 constexpr Bytes kHeapOfThread = 1_MiB;
 constexpr unsigned kReaderThreads = 35;  // of the read engine's pool, with fetcher, disk and signals
 constexpr unsigned kMostHeld = 32;
-constexpr Epoch kMostEpochs = 1ull << 32;
 
 Error invalid(std::string message) {
   return {Code::kInvalid, std::move(message)};
@@ -92,8 +92,8 @@ Status check_options(const LoaderOptions& options) {
 }
 
 JobShape job_shape(const LoaderOptions& options, const Source& source) {
-  return {.samples = source.size(),
-          .global_batch = options.global_batch != 0 ? options.global_batch : options.batch * options.world,
+  return {.samples = positions_per_epoch(options, source.size()),
+          .global_batch = global_batch_of(options),
           .world = options.world,
           .last_batch = options.last_batch};
 }
@@ -111,18 +111,20 @@ Status check_against(const LoaderOptions& options, const Source& source) {
   // Who asks for ragged or padded batches by name wants them also when they are all that there is.
   const bool asked = options.last_batch == LastBatch::kRagged || options.last_batch == LastBatch::kPad;
   if (asked) return {};
-  if (options.world > source.size()) {
+  const std::string size = counted(source.size(), "sample") +
+                           (shape.samples == source.size() ? "" : fmt::format(", {} per epoch", shape.samples));
+  if (options.world > shape.samples) {
     return invalid(
         fmt::format("a world of {} is larger than the dataset {}, which has {}; use at most {}, or choose the last "
                     "batch (--last, last_batch): \"ragged\" gives some ranks empty batches, \"pad\" repeats samples",
-                    options.world, source.uri(), counted(source.size(), "sample"), counted(source.size(), "rank")));
+                    options.world, source.uri(), size, counted(shape.samples, "rank")));
   }
-  if (shape.global_batch <= source.size()) return {};
+  if (shape.global_batch <= shape.samples) return {};
   const std::string sum = fmt::format("{} per rank, {}", options.batch, counted(options.world, "rank"));
   return invalid(fmt::format(
       "a global batch of {} ({}) is larger than the dataset {}, which has {}; use a smaller batch, or "
       "choose the last batch (--last, last_batch): \"ragged\" makes it shorter, \"pad\" equal for all ranks",
-      shape.global_batch, sum, source.uri(), counted(source.size(), "sample")));
+      shape.global_batch, sum, source.uri(), size));
 }
 
 Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) {
@@ -199,6 +201,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
                      (rewrites ? Rewriter::bytes_for(samples) : 0) +
                      (options.cache ? eviction_bytes(options.eviction, stream) : 0) +
                      (options.disk.empty() ? 0 : DiskTier::bytes_for(samples)) +
+                     options.weights.size() * sizeof(std::uint64_t) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
       .growth = rewrites ? Arena::grown(source.total_bytes()) + samples * Arena::grown(0) - source.total_bytes() : 0,
@@ -226,83 +229,6 @@ void remember_dimensions(const Source& source, const DimensionTable& learned) {
     }
   }
   if (news > 0 && (missing == 0 || news >= all.size() / 10)) (void)store_dimensions(source, all).ok();
-}
-
-namespace {
-
-// What a plan's hash is made of.
-struct PlanFacts {
-  std::uint64_t global_batch = 0;
-  bool shuffle = true;
-  LastBatch last_batch = LastBatch::kAuto;
-};
-
-// A hash can not be read back, but those of all usual plans can be tried.
-std::optional<PlanFacts> plan_with(std::uint64_t hash) {
-  constexpr std::uint64_t kMostTried = 1 << 16;
-  for (std::uint64_t batch = 1; batch <= kMostTried; ++batch) {
-    for (const LastBatch rule : {LastBatch::kAuto, LastBatch::kRagged, LastBatch::kPad, LastBatch::kDrop}) {
-      for (const bool shuffle : {true, false}) {
-        if (plan_hash(shuffle, {.global_batch = batch, .last_batch = rule}) == hash)
-          return PlanFacts{batch, shuffle, rule};
-      }
-    }
-  }
-  return std::nullopt;
-}
-
-// "global batch 64, in order": those facts in which it differs from `other`.
-std::string differing(const PlanFacts& plan, const std::optional<PlanFacts>& other) {
-  std::vector<std::string> facts;
-  if (!other || plan.global_batch != other->global_batch) {
-    facts.push_back(fmt::format("global batch {}", plan.global_batch));
-  }
-  if (!other || plan.shuffle != other->shuffle) facts.push_back(plan.shuffle ? "shuffled" : "in order");
-  if (!other || plan.last_batch != other->last_batch) {
-    facts.push_back(fmt::format("last batch {}", rule_name(plan.last_batch)));
-  }
-  return fmt::format("{}", fmt::join(facts, ", "));
-}
-
-}  // namespace
-
-Status check_state(const State& state, const State& here, const SliceAssignment& assignment, bool shuffle) {
-  const auto differs = [](const char* what, const std::string& saved, const std::string& now, const char* advice) {
-    return Error{Code::kMismatch,
-                 fmt::format("the saved state does not belong to this loader: its {} is {}, here it is {}; {}", what,
-                             saved, now, advice)};
-  };
-  if (state.version != here.version) {
-    return differs("version", std::to_string(state.version), std::to_string(here.version),
-                   "use the Foreload that wrote it");
-  }
-  if (state.fingerprint != here.fingerprint) {
-    return differs("dataset fingerprint", hex16(state.fingerprint),
-                   fmt::format("{} ({})", hex16(here.fingerprint), counted(assignment.shape().samples, "sample")),
-                   "open the dataset it was saved with: other files, lengths or labels make another one");
-  }
-  if (state.seed != here.seed) {
-    return differs("seed", std::to_string(state.seed), std::to_string(here.seed),
-                   "open the loader with the saved seed");
-  }
-  if (state.plan != here.plan) {
-    const PlanFacts ours{assignment.shape().global_batch, shuffle, assignment.shape().last_batch};
-    const std::optional<PlanFacts> saved = plan_with(state.plan);
-    return differs("plan", saved ? differing(*saved, ours) : "unknown", differing(ours, saved),
-                   "shuffle, last batch and global batch (batch × world) must be as they were; when the world changes, "
-                   "give the global batch itself (--global-batch, global_batch)");
-  }
-  if (state.epoch >= kMostEpochs) {
-    return differs("epoch", std::to_string(state.epoch), fmt::format("below {}", kMostEpochs), "the state is damaged");
-  }
-  // At an epoch's end a world pads by less than one global batch.
-  const std::uint64_t batch = assignment.shape().global_batch;
-  const std::uint64_t samples = assignment.shape().samples;
-  if (state.position >= samples + batch || (state.position % batch != 0 && state.position < samples)) {
-    return differs("position", std::to_string(state.position), fmt::format("a multiple of {} up to {}", batch, samples),
-                   "the state is damaged");
-  }
-  return {};
 }
 
 }  // namespace foreload

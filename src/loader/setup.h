@@ -42,7 +42,4 @@ Rewrite rewrite_mode(const LoaderOptions& options);
 // of the dataset, or all that was missing. Failing to do so harms nobody.
 void remember_dimensions(const Source& source, const DimensionTable& learned);
 
-// Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
-Status check_state(const State& state, const State& here, const SliceAssignment& assignment, bool shuffle);
-
 }  // namespace foreload

@@ -41,6 +41,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                        .rewriter = rewriter_,
                                                        .rewrite = options_.rewrite,
                                                        .epochs = parts_.stream.epochs(),
+                                                       .positions = parts_.stream.schedule().size(),
                                                        .seed = options_.seed,
                                                        .on_error = options_.on_error,
                                                        .record = parts_.record});

@@ -71,7 +71,7 @@ void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
     parts_.chain.finish_batch({.seed = parts_.seed,
                                .epoch = plan.epoch,
                                .first = plan.first,
-                               .samples = parts_.source.size(),
+                               .samples = parts_.positions,
                                .count = plan.count,
                                .sample_bytes = parts_.chain.output().bytes(),
                                .tensors = ring.tensors(slot),

@@ -30,7 +30,8 @@ struct PreparerParts {
   DimensionTable& dimensions;
   Rewriter& rewriter;
   Rewrite rewrite;
-  Epoch epochs;  // 0: not known
+  Epoch epochs;             // 0: not known
+  std::uint64_t positions;  // of an epoch; those from here on are padding
   std::uint64_t seed;
   OnError on_error;
   EventRecord* record;  // may be null

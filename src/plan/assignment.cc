@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "plan/order.h"
 
 namespace foreload {
 
@@ -18,11 +19,6 @@ namespace {
 
 std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
-}
-
-// ⌊part · length / parts⌋ without the product that could overflow. REQUIRES: part ≤ parts.
-std::uint64_t cut(std::uint64_t length, std::uint64_t part, std::uint64_t parts) {
-  return length / parts * part + length % parts * part / parts;
 }
 
 LastBatch resolve(const JobShape& shape) {
@@ -44,6 +40,11 @@ std::uint64_t count_positions(const JobShape& shape) {
 }
 
 }  // namespace
+
+// Without the product that could overflow.
+std::uint64_t slice_begin(std::uint64_t length, std::uint64_t part, std::uint64_t parts) {
+  return length / parts * part + length % parts * part / parts;
+}
 
 // Part of a hash that is stored: names, so that the order of the enumerators may change.
 const char* rule_name(LastBatch rule) {
@@ -87,8 +88,8 @@ Share SliceAssignment::share(std::uint64_t step, std::uint32_t rank) const {
   FORELOAD_CHECK(rank < shape_.world, "ranks are 0 … world-1");
   const std::uint64_t length = batch_size(step);
   const std::uint64_t units = divide_up(length, shape_.unit);
-  const std::uint64_t first = std::min(length, cut(units, rank, shape_.world) * shape_.unit);
-  const std::uint64_t end = std::min(length, cut(units, std::uint64_t{rank} + 1, shape_.world) * shape_.unit);
+  const std::uint64_t first = std::min(length, slice_begin(units, rank, shape_.world) * shape_.unit);
+  const std::uint64_t end = std::min(length, slice_begin(units, std::uint64_t{rank} + 1, shape_.world) * shape_.unit);
   return {.first = step * shape_.global_batch + first, .count = end - first};
 }
 
@@ -108,11 +109,27 @@ Position SliceAssignment::source_position(Position position) const {
 
 // The rule as asked, not as resolved for this world: a state saved at one world resumes at another. Units do not count:
 // they change who takes a position, not what stands there.
-std::uint64_t plan_hash(bool shuffle, const JobShape& shape) {
+std::uint64_t shape_hash(bool shuffle, const JobShape& shape) {
   Hasher hasher;
   hasher.add("foreload plan 1").add(shuffle ? 1 : 0).add(rule_name(shape.last_batch));
   hasher.add("exactly-once").add(shape.global_batch);
   return hasher.value();
+}
+
+std::uint64_t sampling_hash(const ScheduleOptions& schedule) {
+  std::uint64_t hash = 0;
+  if (schedule.weights) {
+    hash += Hasher().add("weighted").add(schedule.weights->hash()).add(schedule.epoch_samples).value();
+  }
+  if (schedule.echo > 1) hash += Hasher().add("echo").add(schedule.echo).add(schedule.echo_window).value();
+  if (schedule.reshuffle < 1) {
+    hash += Hasher().add("reshuffle").add(fixed_share(schedule.reshuffle)).add(schedule.homes).value();
+  }
+  return hash;
+}
+
+std::uint64_t plan_hash(const ScheduleOptions& schedule, const JobShape& shape) {
+  return shape_hash(schedule.shuffle, shape) + sampling_hash(schedule);
 }
 
 }  // namespace foreload

@@ -8,7 +8,7 @@
 namespace foreload {
 
 struct JobShape {
-  std::uint64_t samples = 0;
+  std::uint64_t samples = 0;  // of an epoch: what the schedule has positions for
   std::uint64_t global_batch = 1;
   std::uint32_t world = 1;
   LastBatch last_batch = LastBatch::kAuto;
@@ -42,9 +42,15 @@ class SliceAssignment {
   std::uint64_t batches_ = 0;
 };
 
+// Where slice `part` of `parts` begins in `length` places: ⌊part · length / parts⌋. REQUIRES: part ≤ parts.
+std::uint64_t slice_begin(std::uint64_t length, std::uint64_t part, std::uint64_t parts);
+
 const char* rule_name(LastBatch rule);  // "auto", "ragged", …
 
-// The hash that a State carries: (shuffle, last-batch rule, sampling, global batch).
-std::uint64_t plan_hash(bool shuffle, const JobShape& shape);
+// The hash that a State carries: (shuffle, last-batch rule, sampling, global batch). It is the sum of two parts, so
+// that what differs between two plans can be found for each alone.
+std::uint64_t plan_hash(const ScheduleOptions& schedule, const JobShape& shape);
+std::uint64_t shape_hash(bool shuffle, const JobShape& shape);
+std::uint64_t sampling_hash(const ScheduleOptions& schedule);  // 0: every sample once, in a full shuffle or in order
 
 }  // namespace foreload

@@ -123,7 +123,7 @@ void expect_elastic(const Trial& trial, std::span<const SampleId> ids) {
   const std::vector<SampleId> b = samples_at(there, std::span(theirs).subspan(consumed), ids);
   EXPECT_TRUE(std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()));
   EXPECT_EQ(a.size() - here.padded(), b.size() - there.padded());
-  EXPECT_EQ(plan_hash(true, trial.shape), plan_hash(true, other_shape));
+  EXPECT_EQ(shape_hash(true, trial.shape), shape_hash(true, other_shape));
 }
 
 TEST(AssignmentTest, EverySampleIsDeliveredExactlyOnceInRandomJobs) {
@@ -244,21 +244,21 @@ TEST(AssignmentTest, MisuseEndsTheProcess) {
 // Stored in states: the value of one plan is written down, and every part of the plan changes it.
 TEST(AssignmentTest, ThePlanHashNamesThePlanAndNotTheWorld) {
   const JobShape shape{.samples = 1000, .global_batch = 256, .world = 8};
-  const std::uint64_t hash = plan_hash(true, shape);
+  const std::uint64_t hash = shape_hash(true, shape);
   EXPECT_EQ(hash, 0x3ca3eaab587d8cb7ULL);
-  EXPECT_NE(hash, plan_hash(false, shape));
+  EXPECT_NE(hash, shape_hash(false, shape));
   for (const LastBatch rule : {LastBatch::kRagged, LastBatch::kPad, LastBatch::kDrop}) {
     JobShape other = shape;
     other.last_batch = rule;
-    EXPECT_NE(hash, plan_hash(true, other));
+    EXPECT_NE(hash, shape_hash(true, other));
   }
   JobShape other = shape;
   other.global_batch = 255;
-  EXPECT_NE(hash, plan_hash(true, other));
+  EXPECT_NE(hash, shape_hash(true, other));
   other = shape;
   other.world = 1;
   other.samples = 5;
-  EXPECT_EQ(hash, plan_hash(true, other));
+  EXPECT_EQ(hash, shape_hash(true, other));
 }
 
 // Positions 2i and 2i+1 are mixed with each other, so they must meet on one rank, for every rule and world.
@@ -304,7 +304,7 @@ TEST(AssignmentTest, PairsDoNotChangeThePlanThatAStateBelongsTo) {
   const JobShape single{.samples = 21, .global_batch = 12, .world = 3};
   JobShape pairs = single;
   pairs.unit = 2;
-  EXPECT_EQ(plan_hash(true, single), plan_hash(true, pairs));
+  EXPECT_EQ(shape_hash(true, single), shape_hash(true, pairs));
 }
 
 }  // namespace

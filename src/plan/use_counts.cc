@@ -13,7 +13,7 @@ constexpr std::uint64_t kMostUses = 1ull << 26;
 std::vector<std::uint16_t> count_uses(const Stream& stream) {
   const std::uint64_t per_epoch = stream.assignment().batches_per_epoch();
   const Epoch epochs = stream.epochs() != 0 ? stream.epochs() : kUnknownEnd;
-  std::vector<std::uint16_t> uses(stream.assignment().shape().samples);
+  std::vector<std::uint16_t> uses(stream.schedule().options().samples);
   std::uint64_t counted = 0;
   for (Epoch epoch = 0; epoch < epochs && counted < kMostUses; ++epoch) {
     for (std::uint64_t step = 0; step < per_epoch; ++step) {

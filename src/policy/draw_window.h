@@ -24,6 +24,7 @@ class DrawWindow {
   void advance(Moment from, std::vector<SampleId>& sighted);
   // The first draw of the sample in the window.
   std::optional<Moment> next(SampleId id) const;
+  bool has_ended() const { return ended_; }  // no draws follow those in the window
 
  private:
   struct Draw {

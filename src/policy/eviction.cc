@@ -30,7 +30,7 @@ bool RankedEviction::admit(SampleId id, Room& room) {
 }
 
 BeladyEviction::BeladyEviction(const Stream& stream)
-    : RankedEviction(stream.assignment().shape().samples), next_use_(stream) {}
+    : RankedEviction(stream.schedule().options().samples), next_use_(stream) {}
 
 void BeladyEviction::restart(Moment now) {
   next_use_.restart(now);
@@ -47,13 +47,13 @@ std::uint64_t BeladyEviction::rank(SampleId id, Moment now) {
 
 std::unique_ptr<EvictionPolicy> make_eviction(Eviction kind, const Placement& placement, const Stream& stream) {
   if (kind == Eviction::kBelady) return std::make_unique<BeladyEviction>(stream);
-  if (kind == Eviction::kLru) return std::make_unique<LruEviction>(stream.assignment().shape().samples);
+  if (kind == Eviction::kLru) return std::make_unique<LruEviction>(stream.schedule().options().samples);
   return std::make_unique<KeptHomes>(placement);
 }
 
 Bytes eviction_bytes(Eviction kind, const Stream& stream) {
   if (!evicts(kind)) return 0;
-  const Bytes residents = RankedSet::bytes_for(stream.assignment().shape().samples);
+  const Bytes residents = RankedSet::bytes_for(stream.schedule().options().samples);
   return residents + (kind == Eviction::kBelady ? NextUse::bytes_for(stream) : 0);
 }
 

@@ -3,19 +3,27 @@
 #include "policy/next_use.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace foreload {
 namespace {
 
 constexpr Epoch kEpochsPerRank = 8;
+constexpr std::uint64_t kShortestWindow = 1 << 10;
+
+// As many draws as there are samples: what is not drawn in them is rarer than most.
+std::uint64_t window_length(const Stream& stream, std::uint64_t longest) {
+  return std::min(longest, std::max(kShortestWindow, stream.schedule().options().samples));
+}
 
 }  // namespace
 
-NextUse::NextUse(const Stream& stream) : stream_(stream) {}
+NextUse::NextUse(const Stream& stream, std::uint64_t longest_window) : stream_(stream) {
+  if (!stream.schedule().is_permutation()) window_.emplace(stream, window_length(stream, longest_window));
+}
 
-Bytes NextUse::bytes_for(const Stream&) {
-  return 0;
+Bytes NextUse::bytes_for(const Stream& stream) {
+  if (stream.schedule().is_permutation()) return 0;
+  return DrawWindow::bytes_for(window_length(stream, kLongestWindow));
 }
 
 void NextUse::restart(Moment now) {
@@ -32,7 +40,14 @@ void NextUse::advance(Moment now) {
 
 Moment NextUse::of(SampleId id) const {
   if (!window_) return in_permutations(id);
-  return window_->next(id).value_or(kNotSoon);
+  return window_->next(id).value_or(beyond_window(id));
+}
+
+// A draw does not remember the last one: what is rarer is expected later, however long ago it came.
+Moment NextUse::beyond_window(SampleId id) const {
+  if (window_->has_ended()) return kNever;
+  const WeightTable* weights = stream_.schedule().options().weights.get();
+  return weights == nullptr ? kNotSoon : kNotSoon + (weights->total() - weights->weight(id));
 }
 
 Moment NextUse::in_permutations(SampleId id) const {
@@ -44,7 +59,7 @@ Moment NextUse::in_permutations(SampleId id) const {
   const Epoch end = stream_.epochs() == 0 ? bound : std::min(bound, stream_.epochs());
   for (Epoch epoch = first; epoch < end; ++epoch) {
     // Padded positions repeat the epoch from its beginning.
-    for (Position p = stream_.schedule().position_of(epoch, id); p < positions; p += shape.samples) {
+    for (Position p = stream_.schedule().position_of(epoch, id); p < positions; p += stream_.schedule().size()) {
       const Moment moment = epoch * positions + p;
       if (moment >= from_ && assignment.rank_of(p) == stream_.rank()) return moment;
     }

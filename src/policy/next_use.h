@@ -19,7 +19,10 @@ class NextUse {
   // From here on: beyond the window. The more rarely a sample is drawn, the larger.
   static constexpr Moment kNotSoon = Moment{1} << 63;
 
-  explicit NextUse(const Stream& stream);  // `stream` must outlive it
+  static constexpr std::uint64_t kLongestWindow = 1 << 17;
+
+  // `stream` must outlive it. `longest_window`: for schedules that are no permutations.
+  explicit NextUse(const Stream& stream, std::uint64_t longest_window = kLongestWindow);
   static Bytes bytes_for(const Stream& stream);
 
   void restart(Moment now);
@@ -32,6 +35,7 @@ class NextUse {
 
  private:
   Moment in_permutations(SampleId id) const;
+  Moment beyond_window(SampleId id) const;
 
   const Stream& stream_;
   std::optional<DrawWindow> window_;
