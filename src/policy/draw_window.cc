@@ -1,41 +1,42 @@
 #include "policy/draw_window.h"
 
+#include <limits>
+
+#include "base/check.h"
+
 namespace foreload {
-namespace {
 
-constexpr Bytes kNode = 64;  // of the map: key, value, link, allocation, share of the buckets
+DrawWindow::DrawWindow(const Stream& stream, std::uint64_t length)
+    : stream_(stream), draws_(length), sightings_(stream.schedule().options().samples) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  FORELOAD_CHECK(length > 0 && length < kMost && sightings_.size() < kMost, "places and ids have 32 bits");
+}
 
-}  // namespace
-
-Bytes DrawWindow::bytes_for(std::uint64_t length) {
-  return length * (sizeof(Draw) + kNode);
+Bytes DrawWindow::bytes_for(std::uint64_t samples, std::uint64_t length) {
+  return length * sizeof(Draw) + samples * sizeof(Sighting);
 }
 
 void DrawWindow::restart(Moment from) {
   const SliceAssignment& assignment = stream_.assignment();
   const Epoch epoch = from / assignment.positions_per_epoch();
   const std::uint64_t step = from % assignment.positions_per_epoch() / assignment.shape().global_batch;
-  draws_.clear();
-  sightings_.clear();
-  first_ = 1;
+  forget_before(std::numeric_limits<Moment>::max());
   const std::uint64_t number = stream_.number_of(epoch, step);
   ended_ = !stream_.has(number);
-  if (!ended_) batch_ = stream_.batch(number);
+  batch_ = stream_.batch(number);
   index_ = 0;
   std::vector<SampleId> sighted;
   advance(from, sighted);
 }
 
 void DrawWindow::forget_before(Moment from) {
-  while (!draws_.empty() && draws_.front().moment < from) {
-    const Draw& gone = draws_.front();
-    if (gone.next == 0) {
-      sightings_.erase(gone.id);
-    } else {
-      sightings_[gone.id].first = gone.next;
-    }
-    draws_.pop_front();
-    ++first_;
+  while (count_ > 0 && draws_[begin_].moment < from) {
+    const Draw& gone = draws_[begin_];
+    Sighting& sighting = sightings_[gone.id];
+    sighting.first = gone.next;
+    if (gone.next == 0) sighting.last = 0;
+    begin_ = (begin_ + 1) % draws_.size();
+    --count_;
   }
 }
 
@@ -47,29 +48,31 @@ bool DrawWindow::look(SampleId& id) {
     index_ = 0;
   }
   id = stream_.sample(batch_, index_);
-  const std::uint64_t number = first_ + draws_.size();
-  draws_.push_back({.id = id, .moment = stream_.moment(batch_, index_)});
+  const std::size_t at = (begin_ + count_) % draws_.size();
+  const auto place = static_cast<Place>(at + 1);
+  draws_[at] = {.moment = stream_.moment(batch_, index_), .id = static_cast<std::uint32_t>(id)};
+  ++count_;
   ++index_;
-  const auto [sighting, fresh] = sightings_.try_emplace(id, Sighting{number, number});
-  if (fresh) return true;
-  draw(sighting->second.last).next = number;
-  sighting->second.last = number;
-  return false;
+  Sighting& sighting = sightings_[id];
+  const bool fresh = sighting.first == 0;
+  (fresh ? sighting.first : draws_[sighting.last - 1].next) = place;
+  sighting.last = place;
+  return fresh;
 }
 
 void DrawWindow::advance(Moment from, std::vector<SampleId>& sighted) {
   forget_before(from);
   SampleId id = 0;
-  while (!ended_ && draws_.size() < length_) {
+  while (!ended_ && count_ < draws_.size()) {
     if (look(id)) sighted.push_back(id);
     forget_before(from);
   }
 }
 
 std::optional<Moment> DrawWindow::next(SampleId id) const {
-  const auto found = sightings_.find(id);
-  if (found == sightings_.end()) return std::nullopt;
-  return draws_[found->second.first - first_].moment;
+  const Place first = sightings_[id].first;
+  if (first == 0) return std::nullopt;
+  return draws_[first - 1].moment;
 }
 
 }  // namespace foreload

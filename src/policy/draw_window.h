@@ -1,11 +1,10 @@
 // DrawWindow: the next draws of a learner, for schedules that can not be asked where a sample stands: a bounded
-// number of them, walked once and kept with links from each draw of a sample to its next one. No I/O, one thread.
+// number of them, walked once and kept with links from each draw of a sample to its next one. 16 bytes per draw and 8
+// per sample. No I/O, one thread.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "plan/stream.h"
@@ -14,9 +13,9 @@ namespace foreload {
 
 class DrawWindow {
  public:
-  // `stream` must outlive it. REQUIRES: length > 0.
-  DrawWindow(const Stream& stream, std::uint64_t length) : stream_(stream), length_(length) {}
-  static Bytes bytes_for(std::uint64_t length);
+  // `stream` must outlive it. REQUIRES: 0 < length < 2^32, fewer samples than that.
+  DrawWindow(const Stream& stream, std::uint64_t length);
+  static Bytes bytes_for(std::uint64_t samples, std::uint64_t length);
 
   // Begins anew with the draws from `from` on.
   void restart(Moment from);
@@ -27,28 +26,28 @@ class DrawWindow {
   bool has_ended() const { return ended_; }  // no draws follow those in the window
 
  private:
+  using Place = std::uint32_t;  // in draws_, plus one; 0: none
   struct Draw {
-    SampleId id = 0;
     Moment moment = 0;
-    std::uint64_t next = 0;  // number of the sample's next draw in the window; 0: none
+    std::uint32_t id = 0;
+    Place next = 0;  // of the same sample
   };
   struct Sighting {
-    std::uint64_t first = 0;  // numbers of draws
-    std::uint64_t last = 0;
+    Place first = 0;
+    Place last = 0;
   };
 
-  Draw& draw(std::uint64_t number) { return draws_[number - first_]; }
   void forget_before(Moment from);
   bool look(SampleId& id);  // at one draw more; whether the sample came into sight
 
   const Stream& stream_;
-  std::uint64_t length_;
-  std::deque<Draw> draws_;   // consecutive numbers from first_ on
-  std::uint64_t first_ = 1;  // draws are numbered from 1
-  std::unordered_map<SampleId, Sighting> sightings_;
-  BatchPlan batch_{};  // where the window ends
+  std::vector<Draw> draws_;  // a ring: count_ of them from begin_ on
+  std::size_t begin_ = 0;
+  std::size_t count_ = 0;
+  std::vector<Sighting> sightings_;  // by id
+  BatchPlan batch_{};                // where the window ends
   std::uint64_t index_ = 0;
-  bool ended_ = true;  // there are no more draws
+  bool ended_ = true;
 };
 
 }  // namespace foreload

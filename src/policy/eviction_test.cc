@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <list>
+#include <memory>
 #include <random>
 #include <set>
 #include <vector>
@@ -25,13 +26,18 @@ struct Job {
   Epoch epochs = 1;
   std::uint64_t seed = 1;
   LastBatch last = LastBatch::kAuto;
+  std::vector<double> weights{};
+  std::uint64_t echo = 1;
 };
 
 Stream stream_of(const Job& job) {
+  std::shared_ptr<const WeightTable> weights;
+  if (!job.weights.empty()) weights = std::make_shared<const WeightTable>(*WeightTable::create(job.weights));
+  const Schedule schedule(
+      {.samples = job.samples, .seed = job.seed, .weights = weights, .echo = job.echo, .echo_window = job.samples});
   const JobShape shape{
-      .samples = job.samples, .global_batch = job.global_batch, .world = job.world, .last_batch = job.last};
-  return Stream(Schedule({.samples = job.samples, .seed = job.seed}), SliceAssignment(shape),
-                {.rank = job.rank, .epochs = job.epochs});
+      .samples = schedule.size(), .global_batch = job.global_batch, .world = job.world, .last_batch = job.last};
+  return Stream(schedule, SliceAssignment(shape), {.rank = job.rank, .epochs = job.epochs});
 }
 
 Job random_job(std::mt19937_64& random, std::uint64_t most_samples) {
@@ -43,6 +49,10 @@ Job random_job(std::mt19937_64& random, std::uint64_t most_samples) {
   job.epochs = 1 + random() % 8;
   job.seed = random();
   job.last = random() % 2 == 0 ? LastBatch::kPad : LastBatch::kRagged;
+  if (random() % 3 == 0) {
+    for (std::uint64_t i = 0; i < job.samples; ++i) job.weights.push_back(1.0 / static_cast<double>(i + 1));
+  }
+  if (random() % 4 == 0) job.echo = 2;
   return job;
 }
 
@@ -53,7 +63,7 @@ std::vector<SampleId> trace_of(const Stream& stream, Epoch epochs) {
 }
 
 std::uint64_t hits(EvictionPolicy& policy, const Stream& stream, std::uint64_t capacity) {
-  CountedRoom room(stream.assignment().shape().samples, capacity);
+  CountedRoom room(stream.schedule().options().samples, capacity);
   std::uint64_t sum = 0;
   policy.restart(0);
   for_each_use(stream, stream.epochs(), [&](SampleId id, Moment now) { sum += room.use(policy, id, now) ? 1 : 0; });
@@ -153,6 +163,21 @@ TEST(EvictionTest, BeladyHasMoreHitsThanFrequencyOnHostsThatShareNothing) {
   const std::uint64_t by_frequency = hits(frequency, stream, 500);
   EXPECT_GT(by_frequency, hits(fixed, stream, 500));
   EXPECT_GT(hits(belady, stream, 500), by_frequency * 11 / 10);
+}
+
+// Zipf's weights: drawn with replacement.
+TEST(EvictionTest, BeladyHasMoreHitsThanTheOthersOfWeightedDraws) {
+  Job job{.samples = 3000, .global_batch = 30, .epochs = 8};
+  for (std::uint64_t i = 0; i < job.samples; ++i) job.weights.push_back(1.0 / static_cast<double>(i + 1));
+  const Stream stream = stream_of(job);
+  const auto one = [](SampleId) { return Bytes{1}; };
+  const Placement most_used = Placement::plan_most_used(count_uses(stream), 300, 1, one);
+  KeptHomes frequency(most_used);
+  LruEviction lru(job.samples);
+  BeladyEviction belady(stream);
+  const std::uint64_t by_frequency = hits(frequency, stream, 300);
+  EXPECT_GT(by_frequency, hits(lru, stream, 300));
+  EXPECT_GT(hits(belady, stream, 300), by_frequency * 104 / 100);
 }
 
 // A room whose samples can not always go.

@@ -8,11 +8,14 @@ namespace foreload {
 namespace {
 
 constexpr Epoch kEpochsPerRank = 8;
-constexpr std::uint64_t kShortestWindow = 1 << 10;
+constexpr std::uint64_t kDrawsPerSample = 4;  // docs/design/eviction.md: more bring next to nothing
 
-// As many draws as there are samples: what is not drawn in them is rarer than most.
+std::uint64_t samples_of(const Stream& stream) {
+  return stream.schedule().options().samples;
+}
+
 std::uint64_t window_length(const Stream& stream, std::uint64_t longest) {
-  return std::min(longest, std::max(kShortestWindow, stream.schedule().options().samples));
+  return std::clamp<std::uint64_t>(kDrawsPerSample * samples_of(stream), 1, longest);
 }
 
 }  // namespace
@@ -23,7 +26,7 @@ NextUse::NextUse(const Stream& stream, std::uint64_t longest_window) : stream_(s
 
 Bytes NextUse::bytes_for(const Stream& stream) {
   if (stream.schedule().is_permutation()) return 0;
-  return DrawWindow::bytes_for(window_length(stream, kLongestWindow));
+  return DrawWindow::bytes_for(samples_of(stream), window_length(stream, kLongestWindow));
 }
 
 void NextUse::restart(Moment now) {

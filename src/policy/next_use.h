@@ -19,7 +19,7 @@ class NextUse {
   // From here on: beyond the window. The more rarely a sample is drawn, the larger.
   static constexpr Moment kNotSoon = Moment{1} << 63;
 
-  static constexpr std::uint64_t kLongestWindow = 1 << 17;
+  static constexpr std::uint64_t kLongestWindow = 1 << 18;
 
   // `stream` must outlive it. `longest_window`: for schedules that are no permutations.
   explicit NextUse(const Stream& stream, std::uint64_t longest_window = kLongestWindow);

@@ -70,6 +70,27 @@ TEST(NextUseTest, ARunWithoutEndIsLookedThroughForABoundedNumberOfEpochs) {
   EXPECT_EQ(next_use.of(2), NextUse::kNever);
 }
 
+TEST(NextUseTest, BeyondTheWindowTheRarerComesLaterAndAtTheEndNever) {
+  std::vector<double> weights(100);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i + 1);
+  const auto table = std::make_shared<const WeightTable>(*WeightTable::create(weights));
+  const JobShape shape{.samples = 100, .global_batch = 10};
+  const Stream stream(Schedule({.samples = 100, .weights = table}), SliceAssignment(shape), {.epochs = 3});
+  NextUse next_use(stream, 10);
+  next_use.restart(0);
+  std::vector<SampleId> not_soon;
+  for (SampleId id = 0; id < 100; ++id) {
+    if (next_use.of(id) >= NextUse::kNotSoon) not_soon.push_back(id);
+  }
+  EXPECT_GE(not_soon.size(), 90u);
+  EXPECT_TRUE(
+      std::ranges::is_sorted(not_soon, [&](SampleId a, SampleId b) { return next_use.of(a) > next_use.of(b); }));
+  next_use.advance(stream.moment(stream.batch(29), 0));
+  std::uint64_t never = 0;
+  for (SampleId id = 0; id < 100; ++id) never += next_use.of(id) == NextUse::kNever ? 1 : 0;
+  EXPECT_GE(never, 91u);
+}
+
 TEST(DrawWindowTest, KnowsInsideOfTheWindowWhatFullKnowledgeKnows) {
   std::mt19937_64 random(fresh_seed());
   for (int turn = 0; turn < (soak() ? 1000 : 100); ++turn) {
