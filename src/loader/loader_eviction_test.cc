@@ -20,7 +20,10 @@ class LoaderEvictionTest : public testing::Test {
  protected:
   // A budget that leaves the cache about 35 % of the dataset.
   LoaderOptions options(Eviction kind, std::uint32_t world = 1, std::uint32_t rank = 0) {
-    LoaderOptions options = ledger_.options(8);
+    return with_room(ledger_.options(8), kind, world, rank);
+  }
+
+  LoaderOptions with_room(LoaderOptions options, Eviction kind, std::uint32_t world, std::uint32_t rank) {
     options.threads = 1;
     options.world = world;
     options.rank = rank;
@@ -66,6 +69,25 @@ TEST_F(LoaderEvictionTest, EveryPolicyDeliversTheSame) {
       EXPECT_GT(hits[Eviction::kBelady] * 20, hits[Eviction::kFrequency] * 21);
       EXPECT_GT(hits[Eviction::kFrequency], hits[Eviction::kStatic]);
     }
+  }
+}
+
+TEST_F(LoaderEvictionTest, WeightedDrawsAndEchoesAreTheSameWithEveryPolicy) {
+  for (const bool weighted : {true, false}) {
+    std::map<Eviction, Bytes> hits;
+    for (const Eviction kind : kKinds) {
+      SCOPED_TRACE(static_cast<int>(kind));
+      LoaderOptions drawn = ledger_.options(8);
+      for (std::uint64_t i = 0; weighted && i < kSamples; ++i)
+        drawn.weights.push_back(1.0 / static_cast<double>(i + 1));
+      if (!weighted) drawn.echo = 2;
+      drawn = with_room(drawn, kind, 2, 0);
+      Seen seen;
+      for (drawn.rank = 0; drawn.rank < 2; ++drawn.rank) hits[kind] += read(drawn, seen);
+      EXPECT_EQ(seen, reference(kSamples, drawn, kEpochs));
+    }
+    EXPECT_LT(hits[Eviction::kLru], hits[Eviction::kBelady]);
+    EXPECT_LT(hits[Eviction::kStatic], hits[Eviction::kBelady]);
   }
 }
 
