@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "number_flag.h"
+#include "order_flags.h"
 #include "subset.h"
 #include "token_flags.h"
 
@@ -35,6 +36,7 @@ struct LoaderFlags::Texts {
   std::string eviction = "static";
   std::string subset;
   TokenFlags tokens;
+  OrderFlags order;
   bool in_order = false;
   bool no_cache = false;
 };
@@ -82,6 +84,7 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--subset", t.subset,
                      "Ids or keys, separated by commas, or @FILE with one per line: take only these");
   t.tokens.declare(command);
+  t.order.declare(command, o);
   command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
       ->capture_default_str();
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
@@ -133,6 +136,7 @@ Result<LoaderOptions> LoaderFlags::options() const {
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
   FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));
   FORELOAD_TRY(texts.tokens.apply(options.source));
+  FORELOAD_TRY(texts.order.apply(options));
   options.shuffle = !texts.in_order;
   options.cache = !texts.no_cache;
   return options;

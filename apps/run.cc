@@ -304,6 +304,7 @@ Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const 
     return Loader::open(loading);
   }();
   if (!loader) return std::move(loader).error();
+  std::vector<double>().swap(loading.weights);  // the loader has its own form of them
   FORELOAD_ASSIGN(const auto watch, SignalWatch::start(*loader));
   Run run(options, accelerator, *loader, output);
   FORELOAD_TRY(run.open_files());

@@ -16,6 +16,7 @@ add_executable(foreload_cli
   apps/main.cc
   apps/nearest.cc
   apps/number_flag.cc
+  apps/order_flags.cc
   apps/progress.cc
   apps/run.cc
   apps/signal_watch.cc

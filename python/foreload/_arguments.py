@@ -39,6 +39,17 @@ def whole(name: str, given: Any, least: int = 0, most: int = MOST) -> int:
     return number
 
 
+def share(name: str, given: Any) -> float:
+    """A number from 0 to 1."""
+    try:
+        number = -1.0 if isinstance(given, (bool, str, bytes)) else float(given)
+    except Exception:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise wrong(name, "a number from 0 to 1", given)
+    return number
+
+
 def same(given: Any, value: Any) -> bool:
     """Whether it is that plain value; arrays and the like are not asked."""
     return given is value or isinstance(given, (int, float, str)) and given == value

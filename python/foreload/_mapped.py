@@ -15,6 +15,7 @@ from .errors import ConfigError, LoaderClosed, SampleError
 
 MOST_REPLACEMENTS = 1000
 MOST_TRIES = 100
+ORDER = ("seed", "shuffle", "weights", "epoch_samples", "echo", "echo_window", "reshuffle", "homes", "world", "last_batch")
 
 
 class MappedBatch:
@@ -38,13 +39,13 @@ class MappedLoader:
         self._samples = length_of(dataset)
         self._rank, self._seed = options["rank"], options["seed"]
         self._batch = options["global_batch"] or options["batch"] * options["world"]
-        self._plan = _foreload.Plan({"samples": self._samples, "seed": self._seed, "shuffle": options["shuffle"],
-                                     "global_batch": self._batch, "world": options["world"],
-                                     "last_batch": options["last_batch"]})
+        order = {name: options[name] for name in ORDER if name in options}
+        self._plan = _foreload.Plan({**order, "samples": self._samples, "global_batch": self._batch})
         self._replace = options["on_error"] == "replace"
         self._most_replacements = options.get("max_replacements", MOST_REPLACEMENTS)
         self._epochs_ahead = options.get("epochs", 0)
         self._budget = options["memory"] if options.get("cache", True) else 0
+        self._budget -= min(self._budget, 8 * len(options.get("weights", ())))
         self._cache: Dict[int, bytes] = {}
         self._cached = 0
         self._cacheable = callable(getattr(dataset, "read_bytes", None)) and callable(getattr(dataset, "decode", None))
@@ -75,7 +76,7 @@ class MappedLoader:
             batch.samples, batch.empty = [self._sample(0)[0]], True
         account["samples"] += count
         account["batches"] += 1
-        account["padded"] += [id for id, position in zip(batch.ids, batch.positions) if position >= self._samples]
+        account["padded"] += [id for id, position in zip(batch.ids, batch.positions) if position >= self._plan.samples_per_epoch]
         account["busy"] += time.monotonic() - begun
         account["end"] = time.monotonic()
         self._step += 1

@@ -82,6 +82,11 @@ def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
             raise ConfigError("sampler RandomSampler with replacement or num_samples is not supported: an epoch is every sample "
                               "once; use shuffle=True, or subset=[...] for a part of the dataset")
         given["shuffle"] = True
+    elif kind == "WeightedRandomSampler":
+        if not sampler.replacement:
+            raise ConfigError("sampler WeightedRandomSampler without replacement is not supported: draws by weight are with "
+                              "replacement; use replacement=True, or shuffle=True for every sample once")
+        given["weights"], given["num_samples"], given["shuffle"] = sampler.weights, sampler.num_samples, True
     elif kind == "SubsetRandomSampler" and given["subset"] is None:
         given["subset"], given["shuffle"] = [int(index) for index in sampler.indices], True
     elif kind == "DistributedSampler":
@@ -94,8 +99,8 @@ def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
             warn_once("DistributedSampler(drop_last=True) is taken for last_batch=\"drop\": the whole last step is left out if it "
                       "is not full")
     else:
-        raise ConfigError(f"sampler {kind} is not supported: the order is fixed by shuffle, seed and epoch; use shuffle=True, or "
-                          "subset=[...] for a part of the dataset. A DistributedSampler is not needed")
+        raise ConfigError(f"sampler {kind} is not supported: the order is fixed by shuffle, seed and epoch; use shuffle=True, "
+                          "weights=[...], or subset=[...] for a part of the dataset. A DistributedSampler is not needed")
 
 
 def last_batch(drop_last: bool, asked: Optional[str]) -> str:
@@ -105,6 +110,37 @@ def last_batch(drop_last: bool, asked: Optional[str]) -> str:
     if drop_last and asked != "drop":
         raise ConfigError(f"drop_last=True and last_batch={asked!r} contradict each other")
     return asked
+
+
+def weight_list(given: Any) -> List[float]:
+    """Any sequence of numbers; tensors and arrays too. What a weight may be is checked by the library."""
+    try:
+        values = list(given.tolist() if callable(getattr(given, "tolist", None)) else given)
+    except TypeError:
+        values = []
+    if not values or isinstance(given, (str, bytes, dict, set)):
+        raise arguments.wrong("weights", "a sequence of numbers, one per sample", given)
+    for index, value in enumerate(values):
+        if type(value) is not float:
+            try:
+                values[index] = float("" if isinstance(value, (str, bytes)) else value)
+            except (TypeError, ValueError, OverflowError):
+                raise arguments.wrong(f"weights[{index}]", "a number", value) from None
+    return values
+
+
+def order_options(given: Dict[str, Any]) -> Dict[str, Any]:
+    """What relaxes the order; left out when not asked for."""
+    options: Dict[str, Any] = {}
+    if given["weights"] is not None:
+        options["weights"] = weight_list(given["weights"])
+    for name, option, least, most in (("num_samples", "epoch_samples", 1, 1 << 48), ("echo", "echo", 1, 1000),
+                                      ("echo_window", "echo_window", 1, 1 << 40), ("homes", "homes", 1, 1 << 20)):
+        if given[name] is not None:
+            options[option] = arguments.whole(name, given[name], least, most)
+    if given["reshuffle"] is not None:
+        options["reshuffle"] = arguments.share("reshuffle", given["reshuffle"])
+    return options
 
 
 def subset_options(given: Any) -> Dict[str, Any]:
@@ -132,6 +168,11 @@ def chain_options(given: Dict[str, Any], settings: Settings) -> None:
 
 def read(given: Dict[str, Any]) -> Settings:
     """Everything but the dataset itself."""
+    if given["weights"] is not None:
+        if given["sampler"] is not None:
+            raise ConfigError("sampler option is mutually exclusive with weights")
+        if given["shuffle"] is None:
+            given["shuffle"] = True  # as with torch's WeightedRandomSampler nobody asks for it
     for name in FLAGS:
         given[name] = arguments.flag(name, False if name == "shuffle" and given[name] is None else given[name])
     torch_meanings(given)
@@ -166,6 +207,7 @@ def read(given: Dict[str, Any]) -> Settings:
     settings.memory = arguments.memory("memory", given["memory"])
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])
+    options.update(order_options(given))
     options.update(subset_options(given["subset"]))
     chain_options(given, settings)
     for name in ("batch_transform", "collate_fn"):

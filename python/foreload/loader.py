@@ -112,6 +112,9 @@ class DataLoader:
       last_batch        "ragged", "pad", "drop"; global_batch: samples per step over all ranks
       subset            ids or keys; epochs: how many will be read
       eviction          "static", "frequency", "belady", "lru": what memory keeps when it does not hold the whole dataset
+      weights           a number per sample: draws with replacement, num_samples per epoch
+      echo              how often each sample comes in an epoch, augmented anew; echo_window: so many are repeated together
+      reshuffle         share of the samples that an epoch deals to any of `homes` parts of a batch; the others stay in theirs
       cache, decode, rewrite, label_field, index_folder, io, storage, record: as in `foreload run --help`
 
     Wrong arguments raise ConfigError, which names the argument and what was given. docs/python.md has the rest.
@@ -134,7 +137,9 @@ class DataLoader:
                  decode: str = "exact", rewrite: str = "auto", max_replacements: int = 1000,
                  label_field: Optional[str] = None, index_folder: Path = None, io: Optional[str] = None,
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
-                 disk_size: Union[None, int, str] = None, eviction: str = "static") -> None:
+                 disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
+                 echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
+                 homes: Optional[int] = None, eviction: str = "static") -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

@@ -36,6 +36,7 @@ class Plan {
   }
   std::uint64_t batches_per_epoch() const { return assignment_.batches_per_epoch(); }
   std::uint64_t positions_per_epoch() const { return assignment_.positions_per_epoch(); }
+  std::uint64_t samples_per_epoch() const { return schedule_.size(); }
   std::string hash() const { return hex16(hash_); }
   // Raises when the state `saved` does not continue the job that stands at `here`.
   void check_state(const std::string& saved, const std::string& here) const {
@@ -85,6 +86,7 @@ void bind_plan(py::module_& module) {
       .def("check_state", &Plan::check_state, "saved"_a, "here"_a)
       .def_property_readonly("batches_per_epoch", &Plan::batches_per_epoch)
       .def_property_readonly("positions_per_epoch", &Plan::positions_per_epoch)
+      .def_property_readonly("samples_per_epoch", &Plan::samples_per_epoch, "Before anything is dropped or padded.")
       .def_property_readonly("hash", &Plan::hash);
 }
 

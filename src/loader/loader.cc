@@ -163,7 +163,8 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                       .scratch = sized.memory.scratch,
                       .threads = threads_,
                       .rewrite = rewrite_mode(options_),
-                      .batch = batch});
+                      .batch = batch,
+                      .hold = sized.memory.hold});
   desk_->tell(pipeline_.get());
   return pipeline_->start(0);
 }

@@ -101,17 +101,21 @@ std::uint64_t global_batch_of(const LoaderOptions& options) {
   return options.global_batch != 0 ? options.global_batch : options.batch * options.world;
 }
 
+std::uint64_t echo_window_of(const LoaderOptions& options) {
+  if (options.echo == 1) return 0;
+  return options.echo_window != 0 ? options.echo_window : global_batch_of(options);
+}
+
 Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t samples) {
   ScheduleOptions order{.samples = samples,
                         .seed = options.seed,
                         .shuffle = options.shuffle,
                         .epoch_samples = options.epoch_samples,
                         .echo = options.echo,
-                        .echo_window = options.echo_window,
+                        .echo_window = echo_window_of(options),
                         .reshuffle = options.reshuffle,
                         .homes = options.homes,
                         .global_batch = global_batch_of(options)};
-  if (order.echo > 1 && order.echo_window == 0) order.echo_window = order.global_batch;
   if (order.homes == 0) order.homes = options.world;
   if (options.weights.empty()) return Schedule(order);
   if (options.weights.size() != samples) {
@@ -136,18 +140,21 @@ struct PlanFacts {
 
 // The usual ways of sampling beside our own, of which a plan's hash has one part.
 std::optional<ScheduleOptions> sampling_with(std::uint64_t hash, const PlanFacts& ours) {
-  constexpr std::uint64_t kMostTried = 256;
+  constexpr std::uint64_t kMostEchoTried = 32;
+  constexpr std::uint64_t kMostWindowTried = 4096;
+  constexpr std::uint64_t kMostHomesTried = 256;
   ScheduleOptions tried{.shuffle = ours.order.shuffle};
-  for (tried.echo = 2; tried.echo <= kMostTried; ++tried.echo) {
-    for (const std::uint64_t window : {ours.global_batch, ours.order.echo_window}) {
-      tried.echo_window = window;
+  for (tried.echo = 2; tried.echo <= kMostEchoTried; ++tried.echo) {
+    for (tried.echo_window = 1; tried.echo_window <= kMostWindowTried; ++tried.echo_window) {
       if (sampling_hash(tried) == hash) return tried;
     }
+    tried.echo_window = ours.global_batch;  // the usual one, however large
+    if (sampling_hash(tried) == hash) return tried;
   }
   tried.echo = 1;
   for (unsigned percent = 0; percent < 100; ++percent) {
     tried.reshuffle = percent / 100.0;
-    for (tried.homes = 1; tried.homes <= kMostTried; ++tried.homes) {
+    for (tried.homes = 1; tried.homes <= kMostHomesTried; ++tried.homes) {
       if (sampling_hash(tried) == hash) return tried;
     }
   }

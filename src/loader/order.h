@@ -13,6 +13,8 @@ Status check_order(const LoaderOptions& options);
 std::uint64_t positions_per_epoch(const LoaderOptions& options, std::uint64_t samples);
 // The global batch: as given, or batch × world.
 std::uint64_t global_batch_of(const LoaderOptions& options);
+// How many samples are repeated together; 0: nothing is.
+std::uint64_t echo_window_of(const LoaderOptions& options);
 // REQUIRES: check_order() was ok. kInvalid: wrong weights.
 Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t samples);
 

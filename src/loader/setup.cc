@@ -187,6 +187,8 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
                               const Stream& stream, unsigned threads) {
   const std::uint64_t samples = source.size();
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
+  const Bytes mean = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1));
+  const std::uint64_t window = std::min(samples, echo_window_of(options));
   const RingOptions slot = ring_options(chain, stream.assignment(), 1);
   const bool rewrites = rewrite_mode(options) != Rewrite::kOff;
   SizedPlan sized;
@@ -201,15 +203,16 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
                      (rewrites ? Rewriter::bytes_for(samples) : 0) +
                      (options.cache ? eviction_bytes(options.eviction, stream) : 0) +
                      (options.disk.empty() ? 0 : DiskTier::bytes_for(samples)) +
-                     options.weights.size() * sizeof(std::uint64_t) +
+                     options.weights.size() * sizeof(std::uint64_t) + Holds::bytes_for(window) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
       .growth = rewrites ? Arena::grown(source.total_bytes()) + samples * Arena::grown(0) - source.total_bytes() : 0,
       .longest_footprint = Arena::footprint(longest),
-      .mean_footprint = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1)),
+      .mean_footprint = mean,
       .direct = options.direct_io,
       .cache = options.cache,
       .substitutes = options.on_error == OnError::kReplace,
+      .hold = window * mean / 4 * 5,
   };
   FORELOAD_ASSIGN(sized.memory, plan_memory(needs));
   sized.longest_sample = std::min(longest, sized.memory.longest_footprint - (Arena::footprint(longest) - longest));

@@ -3,7 +3,8 @@
 //
 // Samples are asked for strictly in the order of need. So whatever transit holds is needed before the sample
 // that waits for room, and will leave: nothing can starve, however large. A substitute is needed out of that
-// order; the urgent range is its room when transit is full of later samples.
+// order; the urgent range is its room when transit is full of later samples. Holds of echoed samples are the one thing
+// in transit that no worker gives back: they are dropped when everything else has left and there is still no room.
 #include "pipeline/fetcher.h"
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@
 
 namespace foreload {
 
-Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {}
+Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing)
+    : parts_(parts), pacer_(pacing), holds_(parts.stream.schedule().options().echo, parts.hold) {}
 
 void Fetcher::run(std::uint64_t number) {
   yield_to_others();  // or waking it would take the core from the consumer that released a batch
@@ -33,6 +35,7 @@ void Fetcher::run(std::uint64_t number) {
     arrivals_.clear();  // its leases hold room that the next turn may need
   }
   parts_.tiers.drain();
+  (void)holds_.drop();
   ahead_.clear();
   waiters_.clear();
 }
@@ -44,6 +47,11 @@ void Fetcher::stop() {
 
 void Fetcher::lease_dropped() {
   if (starving_.exchange(false)) parts_.tiers.wake();
+}
+
+void Fetcher::work_done() {
+  --at_work_;
+  lease_dropped();
 }
 
 void Fetcher::substitute(RingItem item, unsigned attempt) {
@@ -107,9 +115,15 @@ bool Fetcher::ask_next(Time now) {
     return true;
   }
   const Bytes length = parts_.source.length(id);
+  enter_block(plan);
+  // Weighted draws may want one sample without end; its arrival goes on with this.
+  const auto joined = waiters_.find(id);
+  if (joined != waiters_.end() && joined->second.size() >= Arena::kMostLeases) return false;
   Answer answer = request({.id = id, .moment = parts_.stream.moment(plan, ask_index_)}, now);
+  if (answer.kind != Ask::kBusy && answer.kind != Ask::kNoRoom) holds_.asked(id);
   switch (answer.kind) {
     case Ask::kHit:
+      hold(id, answer.lease);
       record(EventKind::kHit, plan, waiter.index, id, length);
       account(waiter, {.memory = length});
       settle(waiter, {.id = id, .lease = std::move(answer.lease)}, now);
@@ -136,7 +150,22 @@ Answer Fetcher::request(Request wanted, Time now) {
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;
   starving_ = true;
+  answer = parts_.tiers.request(wanted, now);
+  if (answer.kind != Ask::kNoRoom || at_work_ > 0 || !waiters_.empty() || !holds_.drop()) return answer;
   return parts_.tiers.request(wanted, now);
+}
+
+void Fetcher::enter_block(const BatchPlan& plan) {
+  const Schedule& schedule = parts_.stream.schedule();
+  if (schedule.options().echo == 1) return;
+  const Position position = parts_.stream.assignment().source_position(plan.first + ask_index_);
+  holds_.enter(plan.epoch, schedule.block_of(position));
+}
+
+void Fetcher::hold(SampleId id, const Lease& lease) {
+  if (holds_.wants(id, parts_.source.length(id)) && parts_.tiers.is_passing(id)) {
+    holds_.keep(id, parts_.tiers.share(lease));
+  }
 }
 
 Bytes Fetcher::bytes_ahead(const Pacer& pacer, std::uint64_t batch) {
@@ -203,6 +232,7 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
     }
     settle(waiter, std::move(work), now);
   }
+  if (arrival.status.ok()) hold(arrival.id, arrival.lease);
 }
 
 // Tells the pacer, and the record what it made of it.
@@ -232,6 +262,7 @@ void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
 
 // Bytes, or the reason why there are none, have come for one sample of one batch.
 void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
+  ++at_work_;
   if (waiter.slot) return deliver({*waiter.slot, waiter.index}, std::move(work), now);
   Ahead& batch = ahead(waiter.number);
   ++batch.delivered;

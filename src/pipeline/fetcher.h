@@ -12,6 +12,7 @@
 
 #include "base/event_record.h"
 #include "base/mutex.h"
+#include "pipeline/holds.h"
 #include "pipeline/ring.h"
 #include "pipeline/work.h"
 #include "plan/stream.h"
@@ -28,6 +29,7 @@ struct FetcherParts {
   WorkTable& works;
   Bytes sample_limit;    // longer ones are bad samples
   Bytes longest_sample;  // longer ones do not fit the memory budget
+  Bytes hold;            // of transit, for samples whose echo is to come
   EventRecord* record;   // may be null
 };
 
@@ -43,6 +45,7 @@ class Fetcher {
 
   // From workers and consumer. Any thread.
   void lease_dropped();
+  void work_done();  // a worker has prepared, or rejected, what it got, and dropped its lease
   // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
   void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);
 
@@ -69,6 +72,8 @@ class Fetcher {
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
   Answer request(Request wanted, Time now);
+  void enter_block(const BatchPlan& plan);
+  void hold(SampleId id, const Lease& lease);
   std::optional<Error> refuse(SampleId id) const;
   void arrive(const Arrival& arrival, Time now);
   void record_read(const Arrival& arrival, Time now);
@@ -88,7 +93,9 @@ class Fetcher {
   std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
   std::vector<Arrival> arrivals_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> starving_{false};  // transit was full: wake me when a lease is dropped
+  std::atomic<bool> starving_{false};      // transit was full: wake me when a lease is dropped
+  std::atomic<std::uint64_t> at_work_{0};  // samples whose bytes came, and whose work is not done
+  Holds holds_;
   Mutex mutex_;
   std::vector<Waiter> substitutes_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<Waiter> pending_substitutes_;

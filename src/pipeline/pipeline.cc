@@ -28,6 +28,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .works = works_,
                                                     .sample_limit = options_.limits.sample_bytes,
                                                     .longest_sample = options_.longest_sample,
+                                                    .hold = options_.hold,
                                                     .record = parts_.record},
                                        pacing);
   preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,

@@ -34,6 +34,7 @@ struct PipelineOptions {
   unsigned threads = 1;
   Rewrite rewrite = Rewrite::kOff;
   std::uint64_t batch = 1;  // samples per ring slot at most
+  Bytes hold = 0;           // of transit, for samples whose echo is to come
 };
 
 class Pipeline {

@@ -50,7 +50,7 @@ void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
     parts_.rewriter.offer(work.id, work.lease.bytes());
   }
   work.lease = Lease();
-  parts_.fetcher.lease_dropped();
+  parts_.fetcher.work_done();
   const Duration busy = now() - started;
   record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
   if (status.ok()) {

@@ -22,6 +22,7 @@ struct MemoryNeeds {
   bool direct = false;        // reads go through bounce buffers
   bool cache = true;
   bool substitutes = false;  // bad samples may be replaced: keep room for one
+  Bytes hold = 0;            // transit beside what passes: samples whose echo is to come
 };
 
 struct MemoryPlan {
@@ -32,6 +33,7 @@ struct MemoryPlan {
   Bytes home = 0;
   bool growth = false;  // home has room for all samples and their growth
   Bytes transit = 0;
+  Bytes hold = 0;  // of transit
   Bytes urgent = 0;
   unsigned read_depth = 0;
   Bytes longest_footprint = 0;  // a sample that takes more is a bad sample

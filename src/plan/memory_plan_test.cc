@@ -28,6 +28,7 @@ TEST(MemoryPlanTest, ThePartsNeverExceedTheBudget) {
         MemoryNeeds needs = image_net(budget);
         needs.substitutes = substitutes;
         needs.direct = direct;
+        needs.hold = budget / 5;
         const auto plan = plan_memory(needs);
         if (!plan) continue;
         EXPECT_LE(sum(needs, *plan), budget) << "budget " << budget;
@@ -79,6 +80,23 @@ TEST(MemoryPlanTest, WithoutCacheNothingHasAHome) {
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->home, 0u);
   EXPECT_GT(plan->transit, 0u);
+  EXPECT_EQ(plan->hold, 0u);
+}
+
+TEST(MemoryPlanTest, HoldsAreBesideWhatPassesAndComeBeforeTheCache) {
+  MemoryNeeds needs = image_net(2_GiB);
+  const auto without = plan_memory(needs);
+  needs.hold = 100_MiB;
+  const auto plan = plan_memory(needs);
+  ASSERT_TRUE(plan && without);
+  EXPECT_EQ(plan->hold, 100_MiB);
+  EXPECT_EQ(plan->transit, without->transit + 100_MiB);
+  EXPECT_EQ(plan->home, without->home - 100_MiB);
+  needs.hold = 100_GiB;
+  const auto most = plan_memory(needs);
+  ASSERT_TRUE(most);
+  EXPECT_LT(most->hold, 1_GiB);
+  EXPECT_GT(most->home, 0u);
 }
 
 }  // namespace

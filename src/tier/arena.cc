@@ -95,6 +95,7 @@ bool Arena::acquire(SampleId id, std::uint8_t& phase) {
 
 std::optional<Lease> Arena::lease(SampleId id, Bytes length) {
   std::uint8_t phase = 0;
+  if (ClaimWord::unpack(slot(id).word.load(std::memory_order_relaxed)).count >= kMostLeases) return std::nullopt;
   if (!acquire(id, phase)) return std::nullopt;
   const std::uint64_t offset = slot(id).offset.load(std::memory_order_relaxed);
   const Bytes bytes = phase == kResidentChanged ? room(length) : length;
@@ -121,6 +122,10 @@ bool Arena::is_absent(SampleId id) const {
 
 bool Arena::is_home(SampleId id) const {
   return phase(id) == kResidentHome;
+}
+
+bool Arena::is_transit(SampleId id) const {
+  return phase(id) == kResidentTransit;
 }
 
 bool Arena::is_urgent(SampleId id) const {

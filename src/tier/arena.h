@@ -65,6 +65,8 @@ struct ArenaOptions {
 
 class Arena {
  public:
+  static constexpr unsigned kMostLeases = 1 << 15;  // of one sample; a batch of weighted draws may hold it many times
+
   static Bytes footprint(Bytes length) { return Extents::footprint(length); }
   // How long a sample may become when it is coded again.
   static Bytes grown(Bytes length) { return length + length / 50 + 64; }
@@ -72,12 +74,13 @@ class Arena {
   static Bytes overhead(std::uint64_t samples);
   static Result<std::unique_ptr<Arena>> create(const ArenaOptions& options);
 
-  // A lease if the sample is resident. REQUIRES: `length` is the sample's.
+  // A lease if the sample is resident, and does not have kMostLeases. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
   Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
   bool is_absent(SampleId id) const;
   bool is_flying(SampleId id) const;
-  bool is_urgent(SampleId id) const;  // it is in the urgent range, or on its way there
+  bool is_transit(SampleId id) const;  // resident in transit
+  bool is_urgent(SampleId id) const;   // it is in the urgent range, or on its way there
 
   // Takes room for the sample and marks it as flying; nothing when there is no room now.
   // REQUIRES: absent, and this thread is the only one that begins flights of this id.

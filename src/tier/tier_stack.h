@@ -70,6 +70,8 @@ class TierStack {
   void wait(std::vector<Arrival>& arrivals, Time deadline);
   // Another lease on the same bytes.
   Lease share(const Lease& lease) { return arena_.share(lease); }
+  // Its bytes are here, and go with their last lease.
+  bool is_passing(SampleId id) const { return arena_.is_transit(id); }
   void wake() { bottom_->wake(); }  // any thread
 
   unsigned in_flight() const { return bottom_->in_flight(); }
