@@ -1,5 +1,6 @@
 #include "loader/homes_plan.h"
 
+#include "loader/order.h"
 #include "plan/use_counts.h"
 #include "policy/eviction.h"
 #include "tier/arena.h"
@@ -17,7 +18,8 @@ Placement plan_homes(const LoaderOptions& options, const Source& source, const S
   // One learner without weights uses all samples equally often.
   const bool equally = options.world == 1 && stream.schedule().options().weights == nullptr;
   if (options.eviction == Eviction::kStatic || equally) {
-    return Placement::plan(source.size(), memory.home, options.seed, footprint);
+    return Placement::plan(source.size(), memory.home, options.seed, footprint,
+                           own_samples(stream.schedule(), stream.assignment(), options.rank));
   }
   return Placement::plan_most_used(count_uses(stream), memory.home, options.seed, footprint);
 }

@@ -240,6 +240,41 @@ TEST(LoaderOrderTest, ResumeContinuesExactlyAlsoOnAnotherWorld) {
   }
 }
 
+// Each of four ranks has a cache for its quarter: with a full shuffle it sees another quarter in every epoch.
+TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
+  constexpr std::uint64_t kSamples = 2000;
+  const Ledger ledger(kSamples);
+  std::map<double, Bytes> fetched;  // by rank 1 in epochs 1 and 2
+  for (const double share : {0.0, 0.2, 1.0}) {
+    LoaderOptions options = ledger.options(4);
+    options.reshuffle = share;
+    options.world = 4;
+    options.rank = 1;
+    options.threads = 1;
+    options.epochs = 3;
+    for (Bytes memory = 2_MiB; memory < 32_MiB; memory += 32_KiB) {  // until its quarter fits
+      options.memory = memory;
+      auto loader = Loader::open(options);
+      if (!loader.ok()) continue;
+      const Bytes quarter = kSamples / 4 * (Ledger::kLength + 16);
+      if (loader->stats().cache_capacity < quarter) continue;
+      Seen seen;
+      for (int e = 0; e < 3; ++e) ASSERT_TRUE(read_epoch(*loader, seen));
+      const auto epochs = loader->stats().epochs;
+      fetched[share] = epochs[1].source_bytes + epochs[2].source_bytes;
+      break;
+    }
+  }
+  ASSERT_EQ(fetched.size(), 3U);
+  const Bytes both = 2 * kSamples / 4 * Ledger::kLength;
+  EXPECT_EQ(fetched[0], 0U);
+  // Those of other homes, and once each those of its own that were away in the epochs before.
+  constexpr double kAway = 0.2 * 3 / 4;
+  const double expected = kAway + kAway * (1 - kAway * kAway) / 2;
+  EXPECT_NEAR(static_cast<double>(fetched[0.2]) / static_cast<double>(both), expected, 0.04);
+  EXPECT_GT(fetched[1], both / 2);
+}
+
 TEST(LoaderOrderTest, ABatchMayBeOneSampleManyTimes) {
   const Ledger ledger(3);
   LoaderOptions options = ledger.options(45'000);

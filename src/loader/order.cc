@@ -129,6 +129,20 @@ Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t sampl
   return Schedule(order);
 }
 
+// Where a sample stands when nothing is dealt, it stands in its home.
+std::function<bool(SampleId)> own_samples(const Schedule& schedule, const SliceAssignment& assignment,
+                                          std::uint32_t rank) {
+  ScheduleOptions undealt = schedule.options();
+  if (undealt.reshuffle == 1 || undealt.homes == 1 || assignment.shape().world == 1) return nullptr;
+  undealt.reshuffle = 0;
+  return [still = Schedule(undealt), assignment, rank](SampleId id) {
+    const Position position = still.position_of(0, id);
+    if (position >= assignment.positions_per_epoch()) return false;  // dropped, in this epoch
+    const Share share = assignment.share(position / assignment.shape().global_batch, rank);
+    return position >= share.first && position < share.first + share.count;
+  };
+}
+
 namespace {
 
 // What a plan's hash is made of.

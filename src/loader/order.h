@@ -1,6 +1,8 @@
 // The order of a loader as its options say, and whether a saved state belongs to it.
 #pragma once
 
+#include <functional>
+
 #include "foreload/loader.h"
 #include "foreload/schedule.h"
 #include "plan/assignment.h"
@@ -17,6 +19,11 @@ std::uint64_t global_batch_of(const LoaderOptions& options);
 std::uint64_t echo_window_of(const LoaderOptions& options);
 // REQUIRES: check_order() was ok. kInvalid: wrong weights.
 Result<Schedule> make_schedule(const LoaderOptions& options, std::uint64_t samples);
+
+// With reshuffle: the samples that stay with `rank` when they are not dealt; null when there is nothing to tell apart.
+// Copies what it needs.
+std::function<bool(SampleId)> own_samples(const Schedule& schedule, const SliceAssignment& assignment,
+                                          std::uint32_t rank);
 
 // Does a saved state continue the job that `here` describes? kMismatch names both values of what differs.
 Status check_state(const State& state, const State& here, const SliceAssignment& assignment,

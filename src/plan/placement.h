@@ -16,9 +16,11 @@ namespace foreload {
 class Placement {
  public:
   Placement() = default;  // nothing has a home
-  // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached.
+  // `footprint(id)`: what the sample takes in the arena; 0: it can not be cached. `first(id)`: it comes before the
+  // others; null: all are alike.
   static Placement plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed,
-                        const std::function<Bytes(SampleId)>& footprint);
+                        const std::function<Bytes(SampleId)>& footprint,
+                        const std::function<bool(SampleId)>& first = nullptr);
 
   // The tier below `above`: what has no home there comes first, in the same order; what room is left then is for copies
   // of the homes above, so that they need not be fetched again after a restart.
@@ -35,6 +37,7 @@ class Placement {
 
  private:
   class Filling;
+
   std::vector<bool> home_;
   std::uint64_t homes_ = 0;
   Bytes bytes_ = 0;

@@ -188,6 +188,21 @@ TEST(PlacementTest, AMillionSamplesArePlannedIn300Milliseconds) {
   }
 }
 
+TEST(PlacementTest, WhatComesFirstHasItsHomeBeforeTheOthers) {
+  constexpr std::uint64_t kCount = 1000;
+  const auto footprint = [](SampleId) { return Bytes{10}; };
+  const auto first = [](SampleId id) { return id % 4 == 1; };
+  const Placement few = Placement::plan(kCount, 1000, 3, footprint, first);
+  const Placement more = Placement::plan(kCount, 4000, 3, footprint, first);
+  EXPECT_EQ(few.homes(), 100U);
+  EXPECT_EQ(more.homes(), 400U);
+  for (SampleId id = 0; id < kCount; ++id) {
+    EXPECT_TRUE(first(id) || !few.is_home(id)) << id;
+    EXPECT_TRUE(!first(id) || more.is_home(id)) << id;
+  }
+  EXPECT_EQ(Placement::plan(kCount, 10'000, 3, footprint, first).homes(), kCount);
+}
+
 TEST(PlacementTest, BelowATierComeThoseWithoutAHomeFirstAndThenCopies) {
   constexpr std::uint64_t kCount = 1000;
   const auto each = [](SampleId) { return Bytes{10}; };
