@@ -33,6 +33,7 @@ struct LoaderFlags::Texts {
   std::string on_error = "fail";
   std::string decode = "exact";
   std::string rewrite = "auto";
+  std::string eviction = "static";
   std::string subset;
   TokenFlags tokens;
   OrderFlags order;
@@ -75,6 +76,11 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command
       .add_option("--rewrite", t.rewrite,
                   "Make cached JPEGs crop-addressable, without loss: auto (in spare time, for long runs), off, on")
+      ->capture_default_str();
+  command
+      .add_option("--eviction", t.eviction,
+                  "What memory keeps when it does not hold all: static, frequency (own most used), belady (soonest "
+                  "used again), lru")
       ->capture_default_str();
   command.add_option("--subset", t.subset,
                      "Ids or keys, separated by commas, or @FILE with one per line: take only these");
@@ -122,6 +128,11 @@ Result<LoaderOptions> LoaderFlags::options() const {
   FORELOAD_ASSIGN(options.rewrite,
                   choose<Rewrite>("--rewrite", texts.rewrite,
                                   {{"auto", Rewrite::kAuto}, {"off", Rewrite::kOff}, {"on", Rewrite::kOn}}));
+  FORELOAD_ASSIGN(options.eviction, choose<Eviction>("--eviction", texts.eviction,
+                                                     {{"static", Eviction::kStatic},
+                                                      {"frequency", Eviction::kFrequency},
+                                                      {"belady", Eviction::kBelady},
+                                                      {"lru", Eviction::kLru}}));
   FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
   FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));

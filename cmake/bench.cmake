@@ -15,5 +15,6 @@ function(foreload_bench name)
 endfunction()
 
 foreload_bench(convert SOURCES convert.cc)
+foreload_bench(eviction SOURCES eviction.cc)
 foreload_bench(loader SOURCES loader.cc)
 foreload_bench(prep SOURCES prep.cc)

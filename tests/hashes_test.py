@@ -61,6 +61,16 @@ class SameHashesTest(ProgramTest):
         self.assertTrue(0 < source < small["dataset"]["bytes"], source)
         self.assert_same("--no-cache", "--direct", "--memory", "8MB", "--threads", 1)
 
+    def test_every_eviction_policy(self):
+        little = ["--memory", "8MB", "--threads", 1]
+        for policy in ("static", "frequency", "belady", "lru"):
+            self.assert_same("--eviction", policy)
+            self.assert_same("--eviction", policy, "--no-cache")
+            small = self.assert_same("--eviction", policy, *little)
+            source = small["epochs"][1]["bytes"]["source"]
+            self.assertTrue(0 < source <= small["dataset"]["bytes"], source)
+            self.assert_same("--eviction", policy, *little, "--disk", self.top / "disk")
+
     def test_from_slow_storage(self):
         self.assert_same("--storage", "20MB/s,2ms", "--no-cache")
 

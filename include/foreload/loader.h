@@ -48,6 +48,14 @@ enum class Rewrite {
   kOn,  // at once, when a sample was prepared and nobody else is about to use it
 };
 
+// Which samples are kept in memory when it does not hold all of them. What is delivered does not depend on it.
+enum class Eviction {
+  kStatic,     // chosen by the seed, never evicted: the best for one learner whose epochs have every sample once
+  kFrequency,  // those that this learner uses most often in the run; never evicted
+  kBelady,     // the one whose next use is furthest away goes, or is not admitted
+  kLru,        // the one that was not used for the longest time goes
+};
+
 enum class Decode {
   kExact,  // every pixel as Pillow's
   kFast,   // a JPEG crop that is at least twice its target is decoded at a fraction of its size
@@ -89,6 +97,7 @@ struct LoaderOptions {
   SourceOptions source{};  // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
   Decode decode = Decode::kExact;
   Rewrite rewrite = Rewrite::kAuto;
+  Eviction eviction = Eviction::kStatic;
   bool cache = true;       // false: keep nothing between epochs
   bool direct_io = false;  // read past the page cache: for storage that other jobs' files should not lose
   std::string io{};        // "", "uring" or "threads": which engine reads; empty: the best that works here
@@ -151,7 +160,7 @@ struct LoaderStats {
   std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
   std::vector<Quarantined> quarantine{};
   Bytes memory_budget = 0;
-  Bytes cache_capacity = 0;        // what the placement plan keeps
+  Bytes cache_capacity = 0;        // what is kept at most
   Bytes cached_bytes = 0;          // what is kept by now
   Bytes disk_capacity = 0;         // what the disk tier may keep; 0: there is none
   Bytes disk_used = 0;             // what it keeps by now

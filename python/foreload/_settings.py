@@ -198,6 +198,7 @@ def read(given: Dict[str, Any]) -> Settings:
     options["cache"] = given["cache"]
     options["decode"] = arguments.word("decode", given["decode"], ["exact", "fast"])
     options["rewrite"] = arguments.word("rewrite", given["rewrite"], ["auto", "off", "on"])
+    options["eviction"] = arguments.word("eviction", given["eviction"], ["static", "frequency", "belady", "lru"])
     options["max_replacements"] = arguments.whole("max_replacements", given["max_replacements"])
     arguments.word("output", given["output"], ["auto", "torch", "numpy"])
     for name in PATHS + WORDS:

@@ -111,6 +111,7 @@ class DataLoader:
       held_batches      how many batches may be held at once without copies
       last_batch        "ragged", "pad", "drop"; global_batch: samples per step over all ranks
       subset            ids or keys; epochs: how many will be read
+      eviction          "static", "frequency", "belady", "lru": what memory keeps when it does not hold the whole dataset
       weights           a number per sample: draws with replacement, num_samples per epoch
       echo              how often each sample comes in an epoch, augmented anew; echo_window: so many are repeated together
       reshuffle         share of the samples that an epoch deals to any of `homes` parts of a batch; the others stay in theirs
@@ -138,7 +139,7 @@ class DataLoader:
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
                  disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
-                 homes: Optional[int] = None) -> None:
+                 homes: Optional[int] = None, eviction: str = "static") -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

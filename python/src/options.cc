@@ -63,6 +63,11 @@ void read_words(Reader& reader, LoaderOptions& options) {
   reader.read("on_error", options.on_error, {{"fail", OnError::kFail}, {"replace", OnError::kReplace}});
   reader.read("decode", options.decode, {{"exact", Decode::kExact}, {"fast", Decode::kFast}});
   reader.read("rewrite", options.rewrite, {{"auto", Rewrite::kAuto}, {"off", Rewrite::kOff}, {"on", Rewrite::kOn}});
+  reader.read("eviction", options.eviction,
+              {{"static", Eviction::kStatic},
+               {"frequency", Eviction::kFrequency},
+               {"belady", Eviction::kBelady},
+               {"lru", Eviction::kLru}});
 }
 
 void read_source(Reader& reader, SourceOptions& source) {

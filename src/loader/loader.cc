@@ -12,6 +12,7 @@
 #include "base/machine.h"
 #include "loader/accounts.h"
 #include "loader/disk.h"
+#include "loader/homes_plan.h"
 #include "loader/lease_desk.h"
 #include "loader/order.h"
 #include "loader/seams.h"
@@ -64,6 +65,7 @@ class Loader::Parts {
   std::optional<Stream> stream_;
   std::optional<Chain> chain_;
   Placement placement_;
+  Bytes capacity_ = 0;  // of the cache
   std::unique_ptr<EventRecord> record_;
   std::unique_ptr<Arena> arena_;
   std::optional<DimensionTable> dimensions_;
@@ -102,7 +104,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   const SliceAssignment assignment(shape);
   parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
   parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
-  FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, assignment, parts->threads_));
+  FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));
   parts->budget_ = sized.budget;
   std::vector<double>().swap(parts->options_.weights);  // the schedule has its table
   FORELOAD_TRY(parts->open_tiers(sized, seams));
@@ -113,14 +115,8 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
 Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   const Source& source = *source_;
   const MemoryPlan& memory = sized.memory;
-  const auto footprint = [&](SampleId id) {
-    const Bytes length = source.length(id);
-    if (length == 0 || length > sized.longest_sample) return Bytes{0};
-    return Arena::footprint(memory.growth ? Arena::grown(length) : length);
-  };
-  const std::vector<std::uint16_t> own = own_samples(stream_->schedule(), stream_->assignment(), options_.rank);
-  placement_ = own.empty() ? Placement::plan(source.size(), memory.home, options_.seed, footprint)
-                           : Placement::plan_most_used(own, memory.home, options_.seed, footprint);
+  placement_ = plan_homes(options_, source, sized, *stream_);
+  capacity_ = evicts(options_.eviction) ? memory.home : placement_.bytes();
   FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
                                          .home = memory.home,
                                          .transit = memory.transit,
@@ -139,7 +135,8 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::move(throttle),
                                              SourceTierOptions{.direct = options_.direct_io});
   FORELOAD_ASSIGN(auto disk, open_disk(options_, source, placement_, sized.longest_sample, seams));
-  tiers_ = std::make_unique<TierStack>(source, placement_, *arena_, std::move(bottom), std::move(disk));
+  auto policy = make_eviction(options_.cache ? options_.eviction : Eviction::kStatic, placement_, *stream_);
+  tiers_ = std::make_unique<TierStack>(source, std::move(policy), *arena_, std::move(bottom), std::move(disk));
   return {};
 }
 
@@ -155,6 +152,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                      .a = source_->size(),
                      .b = stream_->assignment().shape().global_batch,
                      .c = std::uint64_t{options_.world} << 32 | options_.rank});
+    tiers_->record_to(record_.get());
   }
   pipeline_ = std::make_unique<Pipeline>(
       PipelineParts{*stream_, *source_, *arena_, *tiers_, desk_->ring(), *chain_, *dimensions_, record_.get()},
@@ -164,7 +162,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                       .longest_sample = sized.longest_sample,
                       .scratch = sized.memory.scratch,
                       .threads = threads_,
-                      .rewrite = options_.cache ? options_.rewrite : Rewrite::kOff,
+                      .rewrite = rewrite_mode(options_),
                       .batch = batch,
                       .hold = sized.memory.hold,
                       .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation()});
@@ -327,12 +325,12 @@ Status Loader::Parts::seek(const State& state) {
 
 LoaderStats Loader::Parts::stats() const {
   // In a forked child the parent's threads may have left locks behind.
-  if (forked()) return {.memory_budget = budget_, .cache_capacity = placement_.bytes(), .threads = threads_};
+  if (forked()) return {.memory_budget = budget_, .cache_capacity = capacity_, .threads = threads_};
   const DiskTier* disk = tiers_->disk();
   return {.epochs = accounts_.list(now()),
           .quarantine = pipeline_->quarantine(),
           .memory_budget = budget_,
-          .cache_capacity = placement_.bytes(),
+          .cache_capacity = capacity_,
           .cached_bytes = arena_->home_used(),
           .disk_capacity = disk != nullptr ? disk->store().capacity() : 0,
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,

@@ -13,6 +13,7 @@
 #include "pipeline/fetcher.h"
 #include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
+#include "policy/eviction.h"
 #include "source/describe.h"
 #include "source/extent_reader.h"
 #include "source/local_source.h"
@@ -80,6 +81,12 @@ Status check_options(const LoaderOptions& options) {
   }
   if (!options.io.empty() && options.io != "uring" && options.io != "threads") {
     return invalid(fmt::format("io \"{}\" is unknown: \"uring\", \"threads\" or nothing", options.io));
+  }
+  if (options.rewrite == Rewrite::kOn && evicts(options.eviction)) {
+    return invalid(
+        "rewrite on and eviction belady or lru do not go together: samples are rewritten where they stay. Leave out "
+        "one "
+        "of them");
   }
   return {};
 }
@@ -172,13 +179,18 @@ RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, 
           .mixes = chain.mixes()};
 }
 
+Rewrite rewrite_mode(const LoaderOptions& options) {
+  return options.cache && !evicts(options.eviction) ? options.rewrite : Rewrite::kOff;
+}
+
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
-                              const SliceAssignment& assignment, unsigned threads) {
+                              const Stream& stream, unsigned threads) {
   const std::uint64_t samples = source.size();
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
   const Bytes mean = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1));
   const std::uint64_t window = std::min(samples, echo_window_of(options));
-  const RingOptions slot = ring_options(chain, assignment, 1);
+  const RingOptions slot = ring_options(chain, stream.assignment(), 1);
+  const bool rewrites = rewrite_mode(options) != Rewrite::kOff;
   SizedPlan sized;
   sized.budget = affordable_budget(options, threads);
   const MemoryNeeds needs{
@@ -188,14 +200,13 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .threads = threads,
       .runner_bytes = chain.runner_bytes(),
       .table_bytes = Arena::overhead(samples) + DimensionTable::bytes_for(samples) + samples / 8 +
-                     (options.cache && options.rewrite != Rewrite::kOff ? Rewriter::bytes_for(samples) : 0) +
+                     (rewrites ? Rewriter::bytes_for(samples) : 0) +
+                     (options.cache ? eviction_bytes(options.eviction, stream) : 0) +
                      (options.disk.empty() ? 0 : DiskTier::bytes_for(samples)) +
                      options.weights.size() * sizeof(std::uint64_t) + Holds::bytes_for(window) +
                      Fetcher::bytes_ahead(Pacer({.batch = slot.batch}), slot.batch),
       .all_footprint = source.total_bytes() + samples * Arena::footprint(0),
-      .growth = options.rewrite == Rewrite::kOff
-                    ? 0
-                    : Arena::grown(source.total_bytes()) + samples * Arena::grown(0) - source.total_bytes(),
+      .growth = rewrites ? Arena::grown(source.total_bytes()) + samples * Arena::grown(0) - source.total_bytes() : 0,
       .longest_footprint = Arena::footprint(longest),
       .mean_footprint = mean,
       .direct = options.direct_io,

@@ -9,6 +9,7 @@
 #include "pipeline/ring.h"
 #include "plan/assignment.h"
 #include "plan/memory_plan.h"
+#include "plan/stream.h"
 #include "prep/chain.h"
 #include "tier/dimension_table.h"
 
@@ -33,7 +34,9 @@ struct SizedPlan {
   Bytes longest_sample = 0;  // longer ones are bad samples
 };
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
-                              const SliceAssignment& assignment, unsigned threads);
+                              const Stream& stream, unsigned threads);
+// Rewriting grows samples in their place, which does not go with samples that come and go.
+Rewrite rewrite_mode(const LoaderOptions& options);
 
 // Writes dimensions that were learned while reading into the index, for the next open, once they are worth it: a tenth
 // of the dataset, or all that was missing. Failing to do so harms nobody.

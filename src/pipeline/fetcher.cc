@@ -29,6 +29,7 @@ void Fetcher::run(std::uint64_t number) {
   yield_to_others();  // or waking it would take the core from the consumer that released a batch
   next_open_ = ask_number_ = fill_number_ = number;
   ask_index_ = fill_index_ = 0;
+  parts_.tiers.restart(parts_.stream.moment(parts_.stream.batch(number), 0));
   record({.time = now(),
           .kind = EventKind::kPacing,
           .a = parts_.tiers.max_depth(),
@@ -150,7 +151,8 @@ bool Fetcher::ask_next(Time now) {
   if (joined != waiters_.end() && joined->second.size() >= Arena::kMostLeases) return false;
   const Origin from = route(id, ask_number_, now);
   const auto part = from == Origin::kSource ? part_of(id, plan, ask_index_, now) : std::nullopt;
-  Answer answer = request({.id = id, .from = from, .part = part}, now);
+  const Moment moment = parts_.stream.moment(plan, ask_index_);
+  Answer answer = request({.id = id, .from = from, .part = part, .moment = moment}, now);
   if (answer.kind != Ask::kBusy && answer.kind != Ask::kNoRoom) holds_.asked(id);
   Event event = event_of(EventKind::kHit, now, plan, waiter.index);
   event.a = id;

@@ -34,7 +34,7 @@ struct PipelineOptions {
   unsigned threads = 1;
   Rewrite rewrite = Rewrite::kOff;
   std::uint64_t batch = 1;  // samples per ring slot at most
-  Bytes hold = 0;  // of transit, for samples whose echo is to come
+  Bytes hold = 0;           // of transit, for samples whose echo is to come
   // Nobody else can use a part, so samples are read whole where one may be wanted twice: by a repeat, or as a
   // substitute that can not wait for the room of a later sample.
   bool partial_reads = false;

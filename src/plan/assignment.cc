@@ -93,6 +93,15 @@ Share SliceAssignment::share(std::uint64_t step, std::uint32_t rank) const {
   return {.first = step * shape_.global_batch + first, .count = end - first};
 }
 
+// The largest r with ⌊r·units/W⌋ ≤ u, that is r·units < (u+1)·W: ranks whose share is empty lie below it.
+std::uint32_t SliceAssignment::rank_of(Position position) const {
+  __extension__ using Wide = unsigned __int128;
+  const std::uint64_t step = position / shape_.global_batch;
+  const std::uint64_t units = divide_up(batch_size(step), shape_.unit);
+  const std::uint64_t u = (position - step * shape_.global_batch) / shape_.unit;
+  return static_cast<std::uint32_t>((static_cast<Wide>(u + 1) * shape_.world - 1) / units);
+}
+
 Position SliceAssignment::source_position(Position position) const {
   FORELOAD_CHECK(position < positions_, "positions of an epoch are 0 … positions_per_epoch()-1");
   return position < shape_.samples ? position : position % shape_.samples;

@@ -30,6 +30,8 @@ class SliceAssignment {
   std::uint64_t max_share() const;                                  // most samples a rank gets in a step
   // REQUIRES: step < batches_per_epoch(), rank < world.
   Share share(std::uint64_t step, std::uint32_t rank) const;
+  // The inverse: who takes the position. REQUIRES: position < positions_per_epoch().
+  std::uint32_t rank_of(Position position) const;
   // The position in the schedule that stands at `position`: padded ones repeat the epoch's beginning.
   // REQUIRES: position < positions_per_epoch().
   Position source_position(Position position) const;

@@ -31,7 +31,10 @@ std::vector<Position> delivered(const SliceAssignment& assignment) {
     for (std::uint32_t rank = 0; rank < assignment.shape().world; ++rank) {
       const Share share = assignment.share(step, rank);
       EXPECT_LE(share.count, assignment.max_share());
-      for (std::uint64_t i = 0; i < share.count; ++i) positions.push_back(share.first + i);
+      for (std::uint64_t i = 0; i < share.count; ++i) {
+        EXPECT_EQ(assignment.rank_of(share.first + i), rank);
+        positions.push_back(share.first + i);
+      }
     }
   }
   return positions;
@@ -273,6 +276,8 @@ TEST(AssignmentTest, PairsStayWholeAndEveryPositionIsTakenOnce) {
               if (share.count == 0) continue;
               ASSERT_EQ(share.first, next);
               ASSERT_EQ(share.first % 2, 0u);
+              ASSERT_EQ(assignment.rank_of(share.first), rank);
+              ASSERT_EQ(assignment.rank_of(share.first + share.count - 1), rank);
               next += share.count;
               ASSERT_TRUE(share.count % 2 == 0 || next == assignment.positions_per_epoch()) << "only the last is alone";
             }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "foreload/schedule.h"
+#include "plan/stream.h"
 #include "plan/test_statistics.h"
+#include "plan/use_counts.h"
 
 namespace foreload {
 namespace {
@@ -215,6 +217,32 @@ TEST(PlacementTest, MemoryAndDiskTogetherAreWhatOneTierOfBothSizesWouldHold) {
   for (SampleId id = 0; id < kCount; ++id) {
     ASSERT_EQ(memory.is_home(id) || disk.is_home(id), one.is_home(id)) << "sample " << id;
   }
+}
+
+TEST(PlacementTest, TheMostUsedComeFirstAndEqualsInTheUsualOrder) {
+  constexpr std::uint64_t kCount = 3000;
+  const auto each = [](SampleId) { return Bytes{10}; };
+  std::vector<std::uint16_t> uses(kCount, 4);
+  EXPECT_EQ(homes_of(Placement::plan_most_used(uses, 9000, 3, each), kCount),
+            homes_of(Placement::plan(kCount, 9000, 3, each), kCount));
+  for (SampleId id = 0; id < kCount; ++id) uses[id] = static_cast<std::uint16_t>(id % 10);
+  const Placement most_used = Placement::plan_most_used(uses, 9000, 3, each);
+  EXPECT_EQ(most_used.homes(), 900u);
+  for (SampleId id = 0; id < kCount; ++id) ASSERT_EQ(most_used.is_home(id), uses[id] >= 7) << "sample " << id;
+}
+
+TEST(PlacementTest, UsesAreCountedThroughTheRunOfOneLearner) {
+  const JobShape shape{.samples = 50, .global_batch = 9, .world = 3};
+  const Stream stream(Schedule({.samples = 50, .seed = 2}), SliceAssignment(shape), {.rank = 1, .epochs = 7});
+  std::vector<std::uint16_t> expected(50);
+  for (std::uint64_t number = 0; stream.has(number); ++number) {
+    const BatchPlan batch = stream.batch(number);
+    for (std::uint64_t i = 0; i < batch.count; ++i) ++expected[stream.sample(batch, i)];
+  }
+  EXPECT_EQ(count_uses(stream), expected);
+  const Stream endless(stream.schedule(), stream.assignment(), {.rank = 1});
+  const auto counted = count_uses(endless);
+  EXPECT_EQ(std::accumulate(counted.begin(), counted.end(), 0), 16 * 17) << "51 positions of an epoch, a third of them";
 }
 
 }  // namespace

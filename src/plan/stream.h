@@ -8,6 +8,9 @@
 
 namespace foreload {
 
+// A place in the whole run: epoch · positions per epoch + position. What policies have instead of a clock.
+using Moment = std::uint64_t;
+
 // One batch of one learner.
 struct BatchPlan {
   std::uint64_t number = 0;  // in the stream, over all epochs
@@ -31,6 +34,7 @@ class Stream {
   const Schedule& schedule() const { return schedule_; }
   const SliceAssignment& assignment() const { return assignment_; }
   Epoch epochs() const { return options_.epochs; }  // 0: without end
+  std::uint32_t rank() const { return options_.rank; }
 
   std::uint64_t number_of(Epoch epoch, std::uint64_t step) const {
     return epoch * assignment_.batches_per_epoch() + step;
@@ -46,6 +50,10 @@ class Stream {
   }
   SampleId sample(const BatchPlan& batch, std::uint64_t index) const {
     return schedule_.sample_at(batch.epoch, assignment_.source_position(batch.first + index));
+  }
+  // Of the sample at `index`; of the next batch's first one when the batch is empty.
+  Moment moment(const BatchPlan& batch, std::uint64_t index) const {
+    return batch.epoch * assignment_.positions_per_epoch() + batch.first + index;
   }
 
  private:

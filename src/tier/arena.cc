@@ -179,6 +179,17 @@ void Arena::abandon(SampleId id) {
   free_extent(area, offset);
 }
 
+bool Arena::evict(SampleId id) {
+  Slot& sample = slot(id);
+  std::uint64_t seen = sample.word.load(std::memory_order_relaxed);
+  const ClaimWord word = ClaimWord::unpack(seen);
+  if ((word.phase != kResidentHome && word.phase != kResidentChanged) || word.count != 0) return false;
+  const ClaimWord gone{.generation = static_cast<std::uint16_t>(word.generation + 1)};
+  if (!sample.word.compare_exchange_strong(seen, gone.packed(), std::memory_order_acquire)) return false;
+  free_extent(Area::kHome, sample.offset.load(std::memory_order_relaxed));
+  return true;
+}
+
 std::optional<std::span<std::byte>> Arena::begin_change(SampleId id, Bytes length) {
   Slot& sample = slot(id);
   std::uint64_t seen = sample.word.load(std::memory_order_relaxed);

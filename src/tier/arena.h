@@ -1,6 +1,7 @@
 // Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and three
 // ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through) and *urgent* (room
-// for one substitute while transit is full). A slot moves absent → flying → resident; whoever moves it to
+// for one substitute while transit is full). A slot moves absent → flying → resident, and back when it is
+// freed or evicted; whoever moves it to
 // flying reads the bytes, everyone else joins: one flight per sample. All methods: any thread, never block.
 //
 //   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ]
@@ -90,6 +91,10 @@ class Arena {
   Lease commit(SampleId id, Bytes length);
   // The bytes will not come: absent again.
   void abandon(SampleId id);
+
+  // A sample at home that nobody leases goes: absent from now on, its room free. False: it is not at home, or leased.
+  // REQUIRES: this thread is the only one that begins flights of this id.
+  bool evict(SampleId id);
 
   // Another coding of the sample may be written over the bytes at home; until end_change() nobody gets a lease, and
   // after it a lease has all of the room that is returned here. Nothing when it is not at home, was changed before, or

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -103,6 +104,69 @@ TEST(ArenaTest, AChangeExcludesLeasesAndLeasesExcludeAChange) {
   auto again = arena->lease(0, 100);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->bytes()[99], std::byte{77});
+}
+
+TEST(ArenaTest, EvictionFreesAHomeThatNobodyLeases) {
+  auto arena = make({.samples = 4, .home = Arena::footprint(5000), .transit = 1000});
+  EXPECT_FALSE(arena->evict(0)) << "absent";
+  ASSERT_TRUE(arena->begin(0, 5000, Area::kHome));
+  EXPECT_FALSE(arena->evict(0)) << "on its way";
+  {
+    const Lease held = arena->commit(0, 5000);
+    EXPECT_FALSE(arena->evict(0)) << "leased";
+    EXPECT_FALSE(arena->begin(1, 5000, Area::kHome));
+  }
+  {
+    const Lease passing = land(*arena, 2, 100, Area::kTransit);
+    EXPECT_FALSE(arena->evict(2)) << "not at home";
+  }
+  EXPECT_TRUE(arena->evict(0));
+  EXPECT_TRUE(arena->is_absent(0));
+  EXPECT_FALSE(arena->evict(0)) << "once";
+  EXPECT_EQ(arena->home_used(), 0u);
+  EXPECT_EQ(land(*arena, 1, 5000, Area::kHome).bytes()[4999], std::byte{1});
+  ASSERT_TRUE(arena->begin_change(1, 5000));
+  EXPECT_FALSE(arena->evict(1)) << "being changed";
+  arena->end_change(1);
+  EXPECT_TRUE(arena->evict(1));
+  (void)land(*arena, 0, 5000, Area::kHome);
+}
+
+// Readers lease whatever is there while one thread evicts and fills the same room with other samples.
+TEST(ArenaTest, WhoHasALeaseSeesItsSampleWhateverIsEvicted) {
+  constexpr Bytes kEach = 1000;
+  constexpr SampleId kSamples = 8;
+  auto arena = make({.samples = kSamples, .home = 2 * Arena::footprint(kEach)});
+  std::atomic<bool> done{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::jthread> readers;
+  for (SampleId first = 0; first < 3; ++first) {
+    readers.emplace_back([&, id = first]() mutable {
+      for (; !done; id = (id + 1) % kSamples) {
+        const auto lease = arena->lease(id, kEach);
+        if (!lease) continue;
+        for (const std::byte b : lease->bytes()) wrong += b == static_cast<std::byte>(id) ? 0 : 1;
+      }
+    });
+  }
+  int evicted = 0;
+  SampleId next = 0;
+  for (int turn = 0; turn < 200'000 && evicted < 3000; ++turn) {
+    const SampleId victim = static_cast<SampleId>(turn) % kSamples;
+    evicted += arena->evict(victim) ? 1 : 0;
+    if (!arena->is_absent(next)) {
+      next = (next + 1) % kSamples;
+      continue;
+    }
+    const auto into = arena->begin(next, kEach, Area::kHome);
+    if (!into) continue;
+    std::memset(into->data(), static_cast<int>(next), kEach);
+    (void)arena->commit(next, kEach);
+  }
+  done = true;
+  readers.clear();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(evicted, 100);
 }
 
 TEST(ArenaTest, AChangedSampleHasAllOfItsRoom) {

@@ -6,19 +6,24 @@
 
 namespace foreload {
 
-TierStack::TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
-                     std::unique_ptr<DiskTier> disk)
-    : source_(source), placement_(placement), arena_(arena), bottom_(std::move(bottom)), disk_(std::move(disk)) {
+TierStack::TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
+                     std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk)
+    : source_(source),
+      arena_(arena),
+      homes_(source, arena, std::move(policy)),
+      bottom_(std::move(bottom)),
+      disk_(std::move(disk)) {
   if (disk_) disk_->start([this] { wake(); });
 }
 
 bool TierStack::lacks(SampleId id) const {
   if (!arena_.is_absent(id)) return false;
-  return placement_.is_home(id) || (disk_ != nullptr && disk_->wants(id));
+  return homes_.plans(id) || (disk_ != nullptr && disk_->wants(id));
 }
 
 bool TierStack::keeps(SampleId id) const {
-  return placement_.is_home(id) || (disk_ != nullptr && (disk_->wants(id) || disk_->store().has(id)));
+  if (homes_.evicts() || homes_.plans(id)) return true;
+  return disk_ != nullptr && (disk_->wants(id) || disk_->store().has(id));
 }
 
 // A part serves only the one who asked for it. What was dropped since is forgotten.
@@ -41,6 +46,7 @@ bool TierStack::is_busy(const Flight& flight) const {
 
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
+  if (request.moment) homes_.use(request.id, *request.moment);
   if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
@@ -64,9 +70,8 @@ Answer TierStack::request(const Request& request, Time now) {
 }
 
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
-  std::optional<std::span<std::byte>> into;
-  // A read that failed may have left a hole in the homes that later ones do not fit: then transit serves.
-  if (placement_.is_home(request.id)) into = arena_.begin(request.id, length, Area::kHome);
+  // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
+  auto into = homes_.begin(request.id, request.moment.has_value());
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   return into;
@@ -145,6 +150,7 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
     arrival.lease = std::move(completed);
   } else if (wrong) {
     arena_.abandon(read.id);
+    homes_.lost(read.id);
   } else {
     arrival.lease = arena_.commit(read.id, length);
     // The urgent range is for the next substitute, and never waits for a disk.
@@ -167,6 +173,7 @@ void TierStack::drain() {
   for (std::deque<SampleId>& waiting : queues_) {
     for (const SampleId id : waiting) {
       arena_.abandon(id);
+      homes_.lost(id);
       flights_.erase(id);
     }
     waiting.clear();

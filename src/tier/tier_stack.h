@@ -9,16 +9,17 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "foreload/result.h"
 #include "foreload/source.h"
-#include "plan/placement.h"
 #include "policy/cost_model.h"
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
+#include "tier/homes.h"
 #include "tier/source_tier.h"
 
 namespace foreload {
@@ -75,20 +76,25 @@ struct Request {
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
   std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
+  std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
 
 class TierStack {
  public:
-  // All must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
+  // Source and arena must outlive this. REQUIRES: every sample that is asked for fits an empty transit.
   // `disk` may be null.
-  TierStack(const Source& source, const Placement& placement, Arena& arena, std::unique_ptr<SourceTier> bottom,
-            std::unique_ptr<DiskTier> disk = nullptr);
+  TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
+            std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk = nullptr);
+  void record_to(EventRecord* record) { homes_.record_to(record); }
+
+  // The stream is asked for from here on.
+  void restart(Moment now) { homes_.restart(now); }
 
   bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
-  bool keeps_anything() const { return placement_.homes() > 0 || disk_ != nullptr; }
-  // Will it stay, here or on disk, or is it there already?
+  bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr; }
+  // Will it stay, here or on disk, or is it there already? With a policy that evicts it may.
   bool keeps(SampleId id) const;
   Answer request(const Request& request, Time now);
   // Reads all of a sample of which a part was read, in its place. False: not now, and the lease is still the caller's.
@@ -138,8 +144,8 @@ class TierStack {
   void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
 
   const Source& source_;
-  const Placement& placement_;
   Arena& arena_;
+  Homes homes_;
   std::unique_ptr<SourceTier> bottom_;
   std::unique_ptr<DiskTier> disk_;                // its thread wakes the one above
   std::unordered_map<SampleId, Flight> flights_;  // waiting or started
