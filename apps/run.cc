@@ -236,6 +236,11 @@ Json Run::report(const LoaderOptions& options) const {
       {"capacity_bytes", stats.cache_capacity}, {"used_bytes", stats.cached_bytes}, {"rewritten", stats.rewritten}};
   json["disk"] = {
       {"capacity_bytes", stats.disk_capacity}, {"used_bytes", stats.disk_used}, {"damaged", stats.disk_damaged}};
+  json["requests"] = {{"sent", stats.objects.requests},
+                      {"retries", stats.objects.retries},
+                      {"hedges", stats.objects.hedges},
+                      {"throttled", stats.objects.throttled},
+                      {"bytes", stats.objects.bytes}};
   json["cpu_seconds"] = cpu_seconds();
   json["peak_rss_bytes"] = peak_resident_bytes();
   json["memory_budget_bytes"] = stats.memory_budget;

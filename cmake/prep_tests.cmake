@@ -1,6 +1,6 @@
 # Pixels against Pillow and djpeg. prep_tool runs parts of prep from the command line.
 add_executable(prep_tool tests/prep_tool.cc)
-foreach(part IN ITEMS base plan policy source tier prep)
+foreach(part IN ITEMS base plan policy store source tier prep)
   target_link_libraries(prep_tool PRIVATE foreload_${part})
 endforeach()
 target_link_libraries(prep_tool PRIVATE ${FORELOAD_LIBRARIES})

@@ -14,8 +14,17 @@ add_test(NAME readme_table COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURC
 set_tests_properties(check_finds_violations readme_table PROPERTIES LABELS check)
 
 # tests/NAME_test.py judge the command from outside; with FORELOAD_SOAK=1 in full length. One that measures rates runs alone.
-foreach(name hashes kill signals bad_input paths memory storage convert disk)
+foreach(name hashes kill signals bad_input paths memory storage convert disk remote)
   add_test(NAME ${name} COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}_test.py $<TARGET_FILE:foreload_cli>)
   set_tests_properties(${name} PROPERTIES LABELS program)
 endforeach()
 set_tests_properties(storage PROPERTIES RUN_SERIAL ON)
+
+# Signatures against botocore's.
+add_executable(sign_tool tests/sign_tool.cc)
+foreach(part IN ITEMS base plan policy store)
+  target_link_libraries(sign_tool PRIVATE foreload_${part})
+endforeach()
+target_link_libraries(sign_tool PRIVATE ${FORELOAD_LIBRARIES})
+add_test(NAME signing COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/signing_test.py $<TARGET_FILE:sign_tool>)
+set_tests_properties(signing PROPERTIES LABELS parity SKIP_RETURN_CODE 77)

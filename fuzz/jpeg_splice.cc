@@ -27,7 +27,7 @@ std::vector<std::uint32_t> find_rows(std::span<const std::byte> jpeg) {
   const auto layout = foreload::parse_jpeg_layout(jpeg);
   if (!layout || std::uint64_t{layout->size.width} * layout->size.height > kLimits.pixels) return {};
   if (!foreload::jpeg_row_offsets(jpeg, *layout, rows)) return {};
-  require(foreload::are_jpeg_row_offsets(jpeg, *layout, rows));
+  require(foreload::are_jpeg_row_offsets(jpeg, *layout, rows, {0, layout->mcu_rows}));
   return rows;
 }
 
@@ -46,7 +46,7 @@ void check_splice(std::span<const std::byte> jpeg, const foreload::Box& box, std
 std::vector<std::uint8_t> decode(foreload::ImageDecoder& decoder, std::span<const std::byte> jpeg,
                                  std::span<const std::uint32_t> hint, std::span<const std::uint8_t> choice,
                                  std::span<const std::uint32_t> rows) {
-  decoder.hint_rows(hint);
+  decoder.hint_rows({.offsets = hint});
   const auto size = decoder.open(jpeg, kLimits);
   if (!size) return {};
   const std::uint32_t eighths = choice[0] % 8 + 1;

@@ -132,6 +132,15 @@ struct EpochStats {
   Bytes source_bytes = 0;
 };
 
+// Of the stores that hold objects of the dataset.
+struct ObjectStats {
+  std::uint64_t requests = 0;   // all that were sent
+  std::uint64_t retries = 0;    // of them: because the one before failed
+  std::uint64_t hedges = 0;     // of them: because the one before was slow
+  std::uint64_t throttled = 0;  // answers that asked for fewer
+  Bytes bytes = 0;              // received, also those that nobody needed
+};
+
 struct LoaderStats {
   std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
   std::vector<Quarantined> quarantine{};
@@ -142,6 +151,7 @@ struct LoaderStats {
   Bytes disk_used = 0;             // what it keeps by now
   std::uint64_t disk_damaged = 0;  // samples that it had to drop
   std::uint64_t rewritten = 0;     // of the cached samples: made crop-addressable
+  ObjectStats objects{};
   unsigned ring_slots = 0;
   unsigned threads = 0;
   std::string io{};

@@ -164,6 +164,7 @@ class MappedLoader:
                 "memory_budget_bytes": self._budget, "cache": {"capacity_bytes": self._budget if self._cacheable else 0,
                                                                "used_bytes": self._cached, "rewritten": 0},
                 "disk": {"capacity_bytes": 0, "used_bytes": 0, "damaged": 0},
+                "requests": {"sent": 0, "retries": 0, "hedges": 0, "throttled": 0, "bytes": 0},
                 "ring_slots": 0, "threads": 0, "io": "python", "held_batches": 0, "copied_batches": 0}
 
     @staticmethod

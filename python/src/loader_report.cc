@@ -60,6 +60,9 @@ py::dict LoaderObject::stats() {
                                        "rewritten"_a = stats.rewritten),
                   "disk"_a = py::dict("capacity_bytes"_a = stats.disk_capacity, "used_bytes"_a = stats.disk_used,
                                       "damaged"_a = stats.disk_damaged),
+                  "requests"_a = py::dict("sent"_a = stats.objects.requests, "retries"_a = stats.objects.retries,
+                                          "hedges"_a = stats.objects.hedges, "throttled"_a = stats.objects.throttled,
+                                          "bytes"_a = stats.objects.bytes),
                   "ring_slots"_a = stats.ring_slots, "threads"_a = stats.threads, "io"_a = stats.io,
                   "held_batches"_a = held(), "copied_batches"_a = copied());
 }

@@ -34,6 +34,7 @@ enum class EventKind : std::uint16_t {
   kAsked = 19,        // it is not in memory and waits for its origin. a: id, b: length, c: fill << 8 | origin
   kRouted = 20,       // the disk has it too. a: id, b: length, c: batches until it is needed << 8 | chosen origin
   kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: slots of the ring
+  kPart = 22,         // only a part of the sample is needed. a: its length, b: that of the part, c: is the part read?
 };
 
 struct Event {

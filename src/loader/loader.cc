@@ -157,7 +157,8 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                       .scratch = sized.memory.scratch,
                       .threads = threads_,
                       .rewrite = options_.cache ? options_.rewrite : Rewrite::kOff,
-                      .batch = batch});
+                      .batch = batch,
+                      .partial_reads = options_.on_error == OnError::kFail});
   desk_->tell(pipeline_.get());
   return pipeline_->start(0);
 }
@@ -327,6 +328,7 @@ LoaderStats Loader::Parts::stats() const {
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
           .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,
           .rewritten = pipeline_->rewritten(),
+          .objects = tiers_->object_stats(),
           .ring_slots = desk_->ring().slots(),
           .threads = threads_,
           .io = tiers_->engine_name()};

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/files.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -14,7 +13,9 @@
 #include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
 #include "source/describe.h"
+#include "source/extent_reader.h"
 #include "source/local_source.h"
+#include "store/http_client.h"
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
 
@@ -37,11 +38,10 @@ Error invalid(std::string message) {
 // The beginning of a sample, enough to see what it is.
 Result<std::vector<std::byte>> peek(const Source& source, SampleId id) {
   const Extent extent = source.locate(id);
-  FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
-  FORELOAD_ASSIGN(const FileStamp found, stamp_of(file.get()));
-  if (found != extent.stamp) return data_changed(source, id, found);
+  HttpClient client;
   std::vector<std::byte> bytes(std::min(extent.length, kPeek));
-  FORELOAD_TRY(read_exactly(file.get(), extent.offset, bytes));
+  FORELOAD_ASSIGN(const FileStamp found, ExtentReader(client).read(extent, bytes));
+  if (found != extent.stamp) return data_changed(source, id, found);
   return bytes;
 }
 

@@ -25,7 +25,9 @@ constexpr int kConsideredAtOnce = 512;  // positions, between two looks at what 
 
 }  // namespace
 
-Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {}
+Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing) : parts_(parts), pacer_(pacing) {
+  if (parts_.chain != nullptr) foresight_.emplace(*parts_.chain);
+}
 
 void Fetcher::run(std::uint64_t number) {
   yield_to_others();  // or waking it would take the core from the consumer that released a batch
@@ -55,6 +57,7 @@ void Fetcher::run(std::uint64_t number) {
 void Fetcher::serve(FetchClass wanted, Time now) {
   switch (wanted) {
     case FetchClass::kSubstitutes:
+      ask_completions(now);
       return ask_substitutes(now);
     case FetchClass::kStream:
       ask_ahead(now);
@@ -139,6 +142,52 @@ void Fetcher::substitute(RingItem item, unsigned attempt) {
   parts_.tiers.wake();
 }
 
+void Fetcher::complete(RingItem item, Work work) {
+  {
+    MutexLock lock(mutex_);
+    incomplete_.push_back({item, std::move(work)});
+  }
+  parts_.tiers.wake();
+}
+
+void Fetcher::ask_completions(Time now) {
+  {
+    MutexLock lock(mutex_);
+    for (Incomplete& sample : incomplete_) pending_completions_.push_back(std::move(sample));
+    incomplete_.clear();
+  }
+  std::erase_if(pending_completions_, [&](Incomplete& sample) {
+    const SampleId id = sample.work.id;
+    if (!parts_.tiers.complete(id, sample.work.lease, now)) return false;
+    const Bytes length = parts_.source.length(id);
+    pacer_.on_asked(Origin::kSource, length);
+    record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length});
+    waiters_[id].push_back({.index = sample.item.index, .attempt = sample.work.attempt, .slot = sample.item.slot});
+    return true;
+  });
+}
+
+// What is enough of a crop-addressable sample that is not kept, where storage is so slow that it pays.
+std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now) {
+  if (!foresight_ || !pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
+  const auto offsets = parts_.source.rows(id);
+  const auto size = parts_.source.dimensions(id);
+  if (offsets.empty() || !size) return std::nullopt;
+  const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.first + index});
+  const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
+  const Bytes length = parts_.source.length(id);
+  if (!rows || !rows->is_partial() || offsets.back() + Bytes{2} > length) return std::nullopt;
+  // The marker behind the last row is looked at, too.
+  const Bytes end = std::min(Bytes{offsets[rows->end]} + 2, length);
+  const PartialRead part{
+      .parts = {SamplePart{0, offsets[0]}, SamplePart{offsets[rows->first], end - offsets[rows->first]}},
+      .first_row = rows->first,
+      .end_row = rows->end};
+  const bool pays = pacer_.part_pays(length, part.bytes());
+  record({.time = now, .kind = EventKind::kPart, .a = length, .b = part.bytes(), .c = pays ? 1u : 0u});
+  return pays ? std::optional<PartialRead>(part) : std::nullopt;
+}
+
 Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
   const std::uint64_t first = ahead_.empty() ? number : ahead_.front().plan.number;
   while (first + ahead_.size() <= number) {
@@ -198,7 +247,8 @@ bool Fetcher::ask_next(Time now) {
   }
   const Bytes length = parts_.source.length(id);
   const Origin from = route(id, ask_number_, now);
-  Answer answer = request({.id = id, .from = from}, now);
+  const auto part = from == Origin::kSource ? part_of(id, plan, ask_index_, now) : std::nullopt;
+  Answer answer = request({.id = id, .from = from, .part = part}, now);
   Event event = event_of(EventKind::kHit, now, plan, waiter.index);
   event.a = id;
   event.b = length;
@@ -210,9 +260,10 @@ bool Fetcher::ask_next(Time now) {
       return true;
     case Ask::kQueued:
       event.kind = EventKind::kAsked;
+      event.b = part ? part->bytes() : length;
       event.c = static_cast<std::uint64_t>(from);
       record(event);
-      pacer_.on_asked(from, length);
+      pacer_.on_asked(from, event.b);
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kJoined:
@@ -316,7 +367,7 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   }
   account(waiting.mapped().front(), bytes);
   for (const Waiter& waiter : waiting.mapped()) {
-    Work work{.id = arrival.id, .attempt = waiter.attempt};
+    Work work{.id = arrival.id, .attempt = waiter.attempt, .part = arrival.part};
     if (arrival.status.ok()) {
       work.lease = parts_.tiers.share(arrival.lease);
     } else {

@@ -18,6 +18,7 @@
 #include "pipeline/work.h"
 #include "plan/stream.h"
 #include "policy/pacing.h"
+#include "prep/chain.h"
 #include "tier/tier_stack.h"
 
 namespace foreload {
@@ -31,6 +32,8 @@ struct FetcherParts {
   Bytes sample_limit;    // longer ones are bad samples
   Bytes longest_sample;  // longer ones do not fit the memory budget
   EventRecord* record;   // may be null
+  const Chain* chain;    // to know crops in advance; null: samples are always read whole
+  std::uint64_t seed;
 };
 
 class Fetcher {
@@ -47,6 +50,8 @@ class Fetcher {
   void lease_dropped();
   // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
   void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);
+  // The part of the sample that was read is not enough: brings all of it. REQUIRES: as above, and work.part.
+  void complete(RingItem item, Work work) FORELOAD_EXCLUDES(mutex_);
 
  private:
   // A batch on its way: bytes may arrive before a slot is free for it.
@@ -70,6 +75,8 @@ class Fetcher {
   bool ask_next(Time now);
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
+  void ask_completions(Time now);
+  std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
   void serve(FetchClass wanted, Time now);
@@ -92,6 +99,7 @@ class Fetcher {
 
   FetcherParts parts_;
   Pacer pacer_;
+  std::optional<CropForesight> foresight_;
   std::deque<Ahead> ahead_;       // consecutive numbers
   std::uint64_t next_open_ = 0;   // the batch that gets the next free slot
   std::uint64_t ask_number_ = 0;  // the sample that is asked for next
@@ -107,6 +115,12 @@ class Fetcher {
   Mutex mutex_;
   std::vector<Waiter> substitutes_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<Waiter> pending_substitutes_;
+  struct Incomplete {
+    RingItem item;
+    Work work;
+  };
+  std::vector<Incomplete> incomplete_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<Incomplete> pending_completions_;
 };
 
 }  // namespace foreload

@@ -29,7 +29,9 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .works = works_,
                                                     .sample_limit = options_.limits.sample_bytes,
                                                     .longest_sample = options_.longest_sample,
-                                                    .record = parts_.record},
+                                                    .record = parts_.record,
+                                                    .chain = options_.partial_reads ? &parts_.chain : nullptr,
+                                                    .seed = options_.seed},
                                        pacing);
   preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,
                                                        .chain = parts_.chain,

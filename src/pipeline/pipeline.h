@@ -34,6 +34,8 @@ struct PipelineOptions {
   unsigned threads = 1;
   Rewrite rewrite = Rewrite::kOff;
   std::uint64_t batch = 1;  // samples per ring slot at most
+  // A substitute can not wait for the room of a later sample, so with OnError::kReplace samples are read whole.
+  bool partial_reads = false;
 };
 
 class Pipeline {

@@ -46,7 +46,12 @@ void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
   tools.epoch = parts_.ring.plan_of(item.slot).epoch;
   record(EventKind::kPrepStarted, item, worker, work.id, work.lease.bytes().size());
   const Status status = work.error ? Status(*work.error) : transform(runner, work, item);
-  if (status.ok() && !runner.damaged() && parts_.rewrite != Rewrite::kOff) {
+  if (!status.ok() && work.part && status.error().code == Code::kBadSample) {
+    // That says nothing about the whole sample.
+    parts_.ring.give_back(item);
+    return parts_.fetcher.complete(item, std::move(work));
+  }
+  if (status.ok() && !runner.damaged() && !work.part && parts_.rewrite != Rewrite::kOff) {
     parts_.rewriter.offer(work.id, work.lease.bytes());
   }
   work.lease = Lease();
@@ -86,7 +91,12 @@ void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
 Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item) {
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
-  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, parts_.source.rows(work.id)));
+  RowHint rows{.offsets = parts_.source.rows(work.id)};
+  if (work.part) {
+    rows.first = work.part->first_row;
+    rows.end = work.part->end_row;
+  }
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, rows));
   parts_.dimensions.note(work.id, runner.dimensions());
   ScratchPool& scratch = parts_.scratch;
   if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left

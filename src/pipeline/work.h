@@ -8,7 +8,7 @@
 #include "base/mutex.h"
 #include "foreload/loader.h"
 #include "pipeline/ring.h"
-#include "tier/arena.h"
+#include "tier/tier_stack.h"
 
 namespace foreload {
 
@@ -16,7 +16,8 @@ struct Work {
   SampleId id = 0;
   unsigned attempt = 0;  // 0: the scheduled sample; k: its k-th substitute
   Lease lease;
-  std::optional<Error> error;  // instead of bytes
+  std::optional<PartialRead> part{};  // only this part of the bytes is there
+  std::optional<Error> error{};       // instead of bytes
 };
 
 // One Work per sample of every ring slot. An entry belongs to the fetcher until the sample is marked ready, then to the

@@ -21,10 +21,15 @@ void OriginCost::on_rate(double bytes_per_second) {
   bandwidth_ = std::max(bytes_per_second, bandwidth_ * kDecay);
 }
 
-std::optional<Duration> OriginCost::estimate(Bytes bytes, Bytes queued) const {
+std::optional<Duration> OriginCost::transfer(Bytes bytes) const {
   if (reads_ < kEnoughReads || bandwidth_ <= 0) return std::nullopt;
-  const double seconds = static_cast<double>(bytes + queued) / bandwidth_;
-  return latency_ + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  const std::chrono::duration<double> seconds(static_cast<double>(bytes) / bandwidth_);
+  return std::chrono::duration_cast<Duration>(seconds);
+}
+
+std::optional<Duration> OriginCost::estimate(Bytes bytes, Bytes queued) const {
+  const auto taken = transfer(bytes + queued);
+  return taken ? std::optional<Duration>(latency_ + *taken) : std::nullopt;
 }
 
 }  // namespace foreload

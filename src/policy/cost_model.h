@@ -21,6 +21,8 @@ class OriginCost {
 
   // How long a read of `bytes` behind `queued` others takes. Nothing: too few reads were seen to say.
   std::optional<Duration> estimate(Bytes bytes, Bytes queued) const;
+  // How long the bytes alone take.
+  std::optional<Duration> transfer(Bytes bytes) const;
 
  private:
   std::uint64_t reads_ = 0;

@@ -10,7 +10,10 @@ namespace {
 constexpr std::uint64_t kSmallLookahead = 256;  // samples, so that batches of one sample are read ahead too
 // The farther tier must be this much quicker: what the nearer one has costs others nothing.
 constexpr int kWorthLeaving = 4;
-constexpr int kStepMemory = 8;  // steps over which the consumer's pace is averaged
+constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
+constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
+constexpr Duration kRequestCost = std::chrono::microseconds(200);  // of one read more, for the machine and the storage
+constexpr int kStepMemory = 8;                                     // steps over which the consumer's pace is averaged
 
 }  // namespace
 
@@ -32,6 +35,17 @@ Origin Pacer::route(Bytes length, std::uint64_t batches_left) const {
   if (!near || !far) return Origin::kDisk;
   const bool in_time = *near <= step_ * static_cast<std::int64_t>(std::min<std::uint64_t>(batches_left, 1 << 20));
   return !in_time && *far * kWorthLeaving < *near ? Origin::kSource : Origin::kDisk;
+}
+
+bool Pacer::part_pays(Bytes whole, Bytes part) const {
+  if (part + whole / kLeastSaved > whole) return false;
+  const auto saved = costs_[index(Origin::kSource)].transfer(whole - part);
+  return saved && *saved >= kRequestCost;
+}
+
+bool Pacer::parts_may_pay() const {
+  const auto much = costs_[index(Origin::kSource)].transfer(kLargeSample);
+  return much && *much >= kRequestCost;
 }
 
 bool Pacer::on_read_done(Time now, const ReadEnd& read) {

@@ -53,6 +53,10 @@ class Pacer {
   std::uint64_t lookahead_batches() const;
   // Where to read a sample that both tiers have. `batches_left`: until the consumer needs it.
   Origin route(Bytes length, std::uint64_t batches_left) const;
+  // Is it better to read only `part` of the `whole` bytes of a sample that is not kept? It costs a second request.
+  bool part_pays(Bytes whole, Bytes part) const;
+  // Could it be?
+  bool parts_may_pay() const;
   // May another read start? `in_flight` counts those of the origin.
   bool may_start(Origin origin, unsigned in_flight) const { return in_flight < depth(origin); }
   // And one that nobody waits for? `waiting`: reads of the stream that have not started.

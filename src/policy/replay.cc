@@ -51,6 +51,9 @@ void Replayer::take(const Event& event) {
     case EventKind::kRouted:
       expect(event, "route", event.c & 0xff, static_cast<std::uint64_t>(pacer_->route(event.b, event.c >> 8)));
       break;
+    case EventKind::kPart:
+      expect(event, "a part", event.c, pacer_->part_pays(event.a, event.b) ? 1 : 0);
+      break;
     case EventKind::kReadStarted: {
       const ReadFields read = ReadFields::unpack(event.c);
       expect(event, "a read started", 1, pacer_->may_start(read.origin, read.in_flight) ? 1 : 0);

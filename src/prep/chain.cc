@@ -149,8 +149,7 @@ ChainRunner::ChainRunner(const Chain& chain) : state_(std::make_unique<State>(*c
 ChainRunner::ChainRunner(ChainRunner&&) noexcept = default;
 ChainRunner::~ChainRunner() = default;
 
-Result<Bytes> ChainRunner::begin(std::span<const std::byte> sample, const PrepKey& key,
-                                 std::span<const std::uint32_t> rows) {
+Result<Bytes> ChainRunner::begin(std::span<const std::byte> sample, const PrepKey& key, const RowHint& rows) {
   State& state = *state_;
   const Limits& limits = state.program.image.limits;
   state.begun = false;
@@ -216,6 +215,24 @@ std::vector<Transform> default_chain(std::span<const std::byte> first_sample) {
 Result<Dimensions> image_dimensions(std::span<const std::byte> sample) {
   FORELOAD_ASSIGN(const ImageFormat* format, image_format_of(sample));
   return format->dimensions(sample);
+}
+
+struct CropForesight::State {
+  const Chain::Program& program;
+  Plan plan{};
+};
+
+CropForesight::CropForesight(const Chain& chain) : state_(new State{*chain.program_}) {}
+CropForesight::~CropForesight() = default;
+
+std::optional<Interval> CropForesight::rows(Dimensions picture, const PrepKey& key) {
+  if (state_->program.array || picture.width == 0 || picture.height == 0) return std::nullopt;
+  Plan& plan = state_->plan;
+  if (!place_ops(state_->program.image, picture, key, plan)) return std::nullopt;
+  plan.settle();
+  const Box box = plan.stages()[0].geometry.source_box();
+  if (box.height == 0) return std::nullopt;
+  return Interval{box.y, std::int64_t{box.y} + box.height};
 }
 
 }  // namespace foreload

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "foreload/result.h"
 #include "foreload/transform.h"
 #include "prep/batch_stage.h"
+#include "prep/geometry.h"
+#include "prep/row_hint.h"
 
 namespace foreload {
 
@@ -50,6 +53,7 @@ class Chain {
 
  private:
   friend class ChainRunner;
+  friend class CropForesight;
   struct Program;
   explicit Chain(std::unique_ptr<const Program> program);
   std::unique_ptr<const Program> program_;
@@ -68,9 +72,10 @@ class ChainRunner {
 
   // Reads the header of `sample`, checks it against the limits, draws the random parameters, and
   // returns how much scratch memory finish() will need in all (decoder's included).
-  // `rows` is what a record index knows about the sample (Source::rows); it only saves a search.
+  // `rows` is what a record index knows about the sample; of a partial one, only what is there is looked at, and if
+  // that is not enough, kBadSample says nothing about the sample.
   // Errors: kBadSample, with the reason. `sample` and `rows` must live until finish() returns.
-  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key, std::span<const std::uint32_t> rows = {});
+  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key, const RowHint& rows = {});
   // Decodes, transforms and writes output().bytes() to `out`.
   // REQUIRES: begin() succeeded for this sample, its scratch was granted.
   Status finish(std::span<std::byte> out);
@@ -87,6 +92,20 @@ class ChainRunner {
 
  private:
   friend class Chain;  // for the size of State
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Says in advance which part of a sample a chain will look at. Not thread-safe. The chain must outlive it.
+class CropForesight {
+ public:
+  explicit CropForesight(const Chain& chain);
+  ~CropForesight();
+
+  // The rows of pixels of a picture of this size. Nothing: the chain is for arrays, or needs no pixel at all.
+  std::optional<Interval> rows(Dimensions picture, const PrepKey& key);
+
+ private:
   struct State;
   std::unique_ptr<State> state_;
 };

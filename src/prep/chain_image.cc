@@ -47,19 +47,23 @@ void ImageRun::reset() {
   dimensions_ = {};
 }
 
-Result<Bytes> ImageRun::begin(std::span<const std::byte> sample, const PrepKey& key,
-                              std::span<const std::uint32_t> rows) {
+Status place_ops(const ImageProgram& program, Dimensions picture, const PrepKey& key, Plan& plan) {
+  plan.begin(picture);
+  for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+    KeyedRandom random(key.seed, key.epoch, key.position, i);
+    const std::size_t erasures = plan.erasures().size();
+    FORELOAD_TRY(program.ops[i]->place(plan, random));
+    for (Erasure& erasure : plan.erasures().subspan(erasures)) erasure.op = i;
+  }
+  return {};
+}
+
+Result<Bytes> ImageRun::begin(std::span<const std::byte> sample, const PrepKey& key, const RowHint& rows) {
   FORELOAD_ASSIGN(const ImageFormat* format, image_format_of(sample));
   decoder_ = &decoder_of(*format);
   decoder_->hint_rows(rows);
   FORELOAD_ASSIGN(dimensions_, decoder_->open(sample, program_.limits));
-  plan_.begin(dimensions_);
-  for (std::uint32_t i = 0; i < program_.ops.size(); ++i) {
-    KeyedRandom random(key.seed, key.epoch, key.position, i);
-    const std::size_t erasures = plan_.erasures().size();
-    FORELOAD_TRY(program_.ops[i]->place(plan_, random));
-    for (Erasure& erasure : plan_.erasures().subspan(erasures)) erasure.op = i;
-  }
+  FORELOAD_TRY(place_ops(program_, dimensions_, key, plan_));
   if (program_.decode == Decode::kFast && decoder_->can_scale()) {
     const std::uint32_t eighths = plan_.source_geometry().smallest_scale();
     if (eighths < 8) {

@@ -36,6 +36,9 @@ struct ImageProgram {
   OutputTables tables;
 };
 
+// What the ops do to the sample; to be settled.
+Status place_ops(const ImageProgram& program, Dimensions picture, const PrepKey& key, Plan& plan);
+
 class ImageRun {
  public:
   explicit ImageRun(const ImageProgram& program);
@@ -46,7 +49,7 @@ class ImageRun {
   // Forgets the last sample's dimensions and damage.
   void reset();
   // As of ChainRunner.
-  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key, std::span<const std::uint32_t> rows);
+  Result<Bytes> begin(std::span<const std::byte> sample, const PrepKey& key, const RowHint& rows);
   Status finish(std::span<std::byte> out);
 
   Scratch& scratch() { return scratch_; }

@@ -13,6 +13,7 @@
 #include "foreload/result.h"
 #include "foreload/source.h"
 #include "prep/geometry.h"
+#include "prep/row_hint.h"
 
 namespace foreload {
 
@@ -26,8 +27,9 @@ class ImageDecoder {
   virtual ~ImageDecoder() = default;
 
   // What a record index knows about the next picture to be opened: where its rows of MCUs begin (jpeg_row_offsets()).
-  // It only saves a search; it is checked, and ignored when it does not fit. Must live until close().
-  virtual void hint_rows(std::span<const std::uint32_t> /*offsets*/) {}
+  // It saves a search; it is checked, and ignored when it does not fit. Must live until close().
+  // A partial picture is opened and started, or kBadSample: nothing that is not there is looked at.
+  virtual void hint_rows(const RowHint& /*hint*/) {}
   // Reads the header and checks it against the limits; decodes nothing. `bytes` must live until close().
   // Errors: kBadSample with the reason.
   virtual Result<Dimensions> open(std::span<const std::byte> bytes, const Limits& limits) = 0;

@@ -33,10 +33,14 @@ namespace {
 // libjpeg-turbo writes aligned rows past the cache, from where the next stage would have to fetch them back.
 constexpr std::size_t kMisalignment = 4;
 
+Error not_enough() {
+  return {Code::kBadSample, "the part of the file that was read is not enough to decode it"};
+}
+
 class JpegDecoder final : public ImageDecoder {
  public:
   explicit JpegDecoder(bool is_plain) : is_plain_(is_plain) {}
-  void hint_rows(std::span<const std::uint32_t> offsets) override { hint_ = offsets; }
+  void hint_rows(const RowHint& hint) override { hint_ = hint; }
   Result<Dimensions> open(std::span<const std::byte> bytes, const Limits& limits) override;
   // libjpeg crops columns of a scaled picture rightly for the usual samplings only.
   bool can_scale() const override { return frame_.has_usual_sampling(); }
@@ -50,6 +54,7 @@ class JpegDecoder final : public ImageDecoder {
  private:
   bool find_rows();
   bool is_spliced(const JpegSplice& splice) const { return !rows_.empty() && !covers_most(layout_, splice); }
+  bool can_be_cut(const JpegSplice& splice) const;
   McuRange columns_of(const Box& box, std::uint32_t width) const;
   McuRange widest_columns_of(const Box& box, std::uint32_t width) const;
   Bytes row_scratch(const Box& box) const;
@@ -65,15 +70,18 @@ class JpegDecoder final : public ImageDecoder {
   JpegEntropy entropy_;
   std::span<const std::byte> bytes_;
   std::span<const std::byte> given_;  // to libjpeg: the same, or the splice
-  std::uint32_t most_scans_ = 0;
+  Limits limits_;
   std::uint32_t eighths_ = 8;
   JpegFrame frame_;
-  JpegLayout layout_;                    // of a crop-addressable file
-  std::span<const std::uint32_t> hint_;  // for the next open()
-  std::vector<std::uint32_t> rows_;      // of a crop-addressable file, at most 32 KiB; else empty
-  std::uint32_t width_ = 0;              // of the box
-  McuRange columns_;                     // that libjpeg reconstructs
-  std::uint32_t next_row_ = 0;           // of what libjpeg decodes
+  JpegLayout layout_;  // of a crop-addressable file
+  RowHint hint_;       // for the next open()
+  McuRange there_;     // rows of MCUs; of a partial file not all
+  bool is_partial_ = false;
+  bool is_hinted_ = false;           // the rows are somebody else's word
+  std::vector<std::uint32_t> rows_;  // of a crop-addressable file, at most 32 KiB; else empty
+  std::uint32_t width_ = 0;          // of the box
+  McuRange columns_;                 // that libjpeg reconstructs
+  std::uint32_t next_row_ = 0;       // of what libjpeg decodes
   JDIMENSION rows_read_ = 0;
   std::uint8_t* row_ = nullptr;
   std::size_t first_pixel_ = 0;  // of the box, in row_
@@ -83,15 +91,17 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
   close();
   reader_.guard().forget_warnings();
   bytes_ = bytes;
-  most_scans_ = limits.scans;
+  limits_ = limits;
   eighths_ = 8;
   entropy_.forget();
   if (find_rows()) {
     frame_ = JpegFrame::of(layout_);
     FORELOAD_TRY(check_pixels(frame_.size, limits));
     FORELOAD_TRY(frame_.check_length(bytes.size() - layout_.scan));
+  } else if (is_partial_) {
+    return not_enough();
   } else {
-    FORELOAD_TRY(reader_.open(bytes_, most_scans_));
+    FORELOAD_TRY(reader_.open(bytes_, limits_.scans));
     FORELOAD_ASSIGN(frame_, JpegFrame::of(reader_, limits));
     FORELOAD_TRY(frame_.check_data(reader_.rest(), limits));
   }
@@ -100,15 +110,26 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
 
 bool JpegDecoder::find_rows() {
   rows_.clear();
-  const auto hint = std::exchange(hint_, {});
-  auto layout = parse_jpeg_layout(bytes_);
+  const RowHint hint = std::exchange(hint_, {});
+  is_partial_ = hint.is_partial();
+  there_ = {hint.first, hint.end};
+  const std::size_t header = is_partial_ ? std::min<std::size_t>(hint.offsets[0], bytes_.size()) : bytes_.size();
+  auto layout = parse_jpeg_layout(bytes_.first(header));
   if (!layout) return false;
   layout_ = *layout;
   // A copy: the hint may be a mapped file that somebody changes between the check and the use.
-  if (hint.size() == std::size_t{layout_.mcu_rows} + 1) rows_.assign(hint.begin(), hint.end());
-  if (are_jpeg_row_offsets(bytes_, layout_, rows_)) return true;
-  if (!jpeg_row_offsets(bytes_, layout_, rows_)) rows_.clear();
+  if (hint.offsets.size() == std::size_t{layout_.mcu_rows} + 1) rows_.assign(hint.offsets.begin(), hint.offsets.end());
+  is_hinted_ = could_be_jpeg_row_offsets(bytes_.size(), layout_, rows_);
+  if (is_hinted_) return true;
+  if (is_partial_ || !jpeg_row_offsets(bytes_, layout_, rows_)) rows_.clear();
   return !rows_.empty();
+}
+
+// Offsets of others are looked at where they are needed: so a partial file gives what the whole one does, or nothing.
+bool JpegDecoder::can_be_cut(const JpegSplice& splice) const {
+  if (!is_spliced(splice)) return false;
+  if (is_partial_ && (splice.rows.first < there_.first || splice.rows.end > there_.end)) return false;
+  return !is_hinted_ || are_jpeg_row_offsets(bytes_, layout_, rows_, splice.rows);
 }
 
 void JpegDecoder::set_scale(std::uint32_t eighths) {
@@ -182,16 +203,19 @@ Result<Box> JpegDecoder::give_to_library(const Box& box, std::span<std::uint8_t>
   given_ = bytes_;
   if (rows_.empty()) return box;  // opened already
   const JpegSplice splice = plan_jpeg_splice(layout_, box, eighths_);
-  if (is_spliced(splice)) {
+  if (can_be_cut(splice)) {
     const auto out = std::as_writable_bytes(room);
     const auto size = write_jpeg_splice(bytes_, layout_, splice, rows_, out);
     if (size) {
       given_ = out.first(*size);
-      FORELOAD_TRY(reader_.open(given_, most_scans_));
+      FORELOAD_TRY(reader_.open(given_, limits_.scans));
       return splice.box;
     }
   }
-  FORELOAD_TRY(reader_.open(bytes_, most_scans_));
+  if (is_partial_) return not_enough();
+  FORELOAD_TRY(reader_.open(bytes_, limits_.scans));
+  // Of rows that were found here, the end of the file was found, too.
+  if (is_hinted_) FORELOAD_TRY(frame_.check_data(reader_.rest(), limits_));
   return box;
 }
 
@@ -219,7 +243,7 @@ void JpegDecoder::start_at_row() {
 // libjpeg failed. When that was because our own decoder of its data gave up: once more from the beginning, without.
 Status JpegDecoder::start_again() {
   if (!is_ours_ || !entropy_.gave_up()) return reader_.error();
-  FORELOAD_TRY(reader_.open(given_, most_scans_));
+  FORELOAD_TRY(reader_.open(given_, limits_.scans));
   if (!reader_.guard().run([this] { start_at_row(); })) return reader_.error();
   return {};
 }

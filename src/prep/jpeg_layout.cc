@@ -175,13 +175,20 @@ Status jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layo
   return {};
 }
 
-bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
-                          std::span<const std::uint32_t> offsets) {
+bool could_be_jpeg_row_offsets(Bytes length, const JpegLayout& layout, std::span<const std::uint32_t> offsets) {
   if (offsets.size() != std::size_t{layout.mcu_rows} + 1 || offsets[0] != layout.scan) return false;
   for (std::uint32_t row = 1; row <= layout.mcu_rows; ++row) {
     const bool last = row == layout.mcu_rows;
+    if (offsets[row] < std::size_t{offsets[row - 1]} + 2 * !last) return false;
+  }
+  return std::size_t{offsets[layout.mcu_rows]} + 2 <= length;
+}
+
+bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
+                          std::span<const std::uint32_t> offsets, McuRange rows) {
+  for (std::uint32_t row = std::max(rows.first, 1U); row <= rows.end; ++row) {
+    const bool last = row == layout.mcu_rows;
     const std::size_t marker = last ? offsets[row] : std::size_t{offsets[row]} - 2;
-    if (offsets[row] < std::size_t{offsets[row - 1]} + 2 * !last || marker + 2 > bytes.size()) return false;
     const unsigned expected = last ? unsigned{kJpegEoi} : kJpegRst0 + (row * layout.runs_per_row() - 1) % 8;
     if (u16_at(bytes, marker) != (0xff00 | expected)) return false;
   }

@@ -48,9 +48,20 @@ Result<JpegLayout> parse_jpeg_layout(std::span<const std::byte> bytes);
 Status jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
                         std::vector<std::uint32_t>& offsets);
 
-// Whether offsets that someone else wrote down fit: in order, and each behind the right marker. What lies between
-// them is not looked at.
+// MCUs, runs or rows first … end-1.
+struct McuRange {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+
+  std::uint32_t count() const { return end - first; }
+  bool operator==(const McuRange&) const = default;
+};
+
+// Whether offsets that someone else wrote down are in order and inside a file of that length.
+bool could_be_jpeg_row_offsets(Bytes length, const JpegLayout& layout, std::span<const std::uint32_t> offsets);
+// And whether those of these rows, and of the end of the last one, stand behind the right markers. What lies between is
+// not looked at. REQUIRES: could_be_jpeg_row_offsets().
 bool are_jpeg_row_offsets(std::span<const std::byte> bytes, const JpegLayout& layout,
-                          std::span<const std::uint32_t> offsets);
+                          std::span<const std::uint32_t> offsets, McuRange rows);
 
 }  // namespace foreload

@@ -13,15 +13,6 @@
 
 namespace foreload {
 
-// MCUs or runs first … end-1.
-struct McuRange {
-  std::uint32_t first = 0;
-  std::uint32_t end = 0;
-
-  std::uint32_t count() const { return end - first; }
-  bool operator==(const McuRange&) const = default;
-};
-
 // One axis of the question which MCUs a box needs. Lengths are pixels of the picture at the scale of the box.
 struct McuAxis {
   std::uint32_t mcu = 8;       // pixels of an MCU
@@ -48,12 +39,12 @@ JpegSplice plan_jpeg_splice(const JpegLayout& layout, const Box& box, std::uint3
 // Whether so much of the file is in the splice that decoding the file itself is as quick.
 bool covers_most(const JpegLayout& layout, const JpegSplice& splice);
 
-// An upper bound of what write_jpeg_splice() writes. REQUIRES: are_jpeg_row_offsets() of `rows`.
+// An upper bound of what write_jpeg_splice() writes. REQUIRES: could_be_jpeg_row_offsets() of `rows`.
 Bytes jpeg_splice_bytes(const JpegLayout& layout, const JpegSplice& splice, std::span<const std::uint32_t> rows);
 
 // Writes the small JPEG to `out` and returns its length; an error when the restart markers between the row offsets
 // are not complete and in order. JFIF, Adobe and ICC segments are copied, other application segments are not.
-// REQUIRES: are_jpeg_row_offsets() of `rows`; `out` has jpeg_splice_bytes().
+// REQUIRES: could_be_jpeg_row_offsets() of `rows`; `out` has jpeg_splice_bytes().
 Result<std::size_t> write_jpeg_splice(std::span<const std::byte> bytes, const JpegLayout& layout,
                                       const JpegSplice& splice, std::span<const std::uint32_t> rows,
                                       std::span<std::byte> out);

@@ -161,10 +161,10 @@ TEST(JpegSpliceTest, RowOffsetsOfAnIndexAreUsedAndNeverTrusted) {
   ASSERT_TRUE(full && layout);
   std::vector<std::uint32_t> rows;
   ASSERT_TRUE(jpeg_row_offsets(jpeg, *layout, rows));
-  EXPECT_TRUE(are_jpeg_row_offsets(jpeg, *layout, rows));
+  EXPECT_TRUE(are_jpeg_row_offsets(jpeg, *layout, rows, {0, layout->mcu_rows}));
   const Box box{100, 50, 60, 70};
   const auto expect_right = [&](std::span<const std::uint32_t> hint) {
-    decoder->hint_rows(hint);
+    decoder->hint_rows({.offsets = hint});
     const auto part = decode_picture(*decoder, jpeg, box);
     ASSERT_TRUE(part) << part.error().message;
     ASSERT_EQ(part->rgb, cut_out(*full, box).rgb);
@@ -184,6 +184,63 @@ TEST(JpegSpliceTest, RowOffsetsOfAnIndexAreUsedAndNeverTrusted) {
   }
 }
 
+// Only the header and the rows of a crop are there; the rest is noise.
+TEST(JpegSpliceTest, APartOfTheFileGivesWhatTheWholeFileGives) {
+  KeyedRandom random(kSeed, 3, 0, 0);
+  const auto decoder = make_jpeg_decoder();
+  int cut = 0;
+  for (int i = 0; i < 120; ++i) {
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << ", picture " << i);
+    const auto width = static_cast<std::uint32_t>(64 + random.below(300));
+    const auto height = static_cast<std::uint32_t>(64 + random.below(300));
+    JpegSpec spec{.width = width, .height = height, .restart = 1, .seed = static_cast<std::uint64_t>(i)};
+    if (i % 2 == 0) spec.sampling = {2, 2, 1, 1, 1, 1};
+    const auto jpeg = make_jpeg(spec);
+    const auto layout = parse_jpeg_layout(jpeg);
+    std::vector<std::uint32_t> rows;
+    ASSERT_TRUE(layout && jpeg_row_offsets(jpeg, *layout, rows));
+    Box box{0, static_cast<std::uint32_t>(random.below(height)), width, 0};
+    box.height = 1 + static_cast<std::uint32_t>(random.below(height - box.y));
+    const auto hint = rows_around(rows, layout->size, {box.y, std::int64_t{box.y} + box.height});
+    ASSERT_TRUE(hint);
+    auto part = jpeg;
+    for (std::size_t at = rows[0]; at < part.size(); ++at) {
+      const std::size_t end = rows[hint->end] + (hint->end == layout->mcu_rows ? 2 : 0);
+      if (at < rows[hint->first] || at >= end) part[at] = static_cast<std::byte>(random.next_u32());
+    }
+    decoder->hint_rows(*hint);
+    const auto from_part = decode_picture(*decoder, part, box);
+    if (!hint->is_partial() || !from_part) continue;  // most of it is wanted, and then the whole file is
+    ++cut;
+    decoder->hint_rows({.offsets = rows});
+    const auto from_whole = decode_picture(*decoder, jpeg, box);
+    ASSERT_TRUE(from_whole);
+    ASSERT_EQ(from_part->rgb, from_whole->rgb);
+  }
+  EXPECT_GT(cut, 60);
+}
+
+TEST(JpegSpliceTest, APartThatIsNotEnoughIsRefused) {
+  const auto jpeg = make_jpeg({.width = 320, .height = 320, .sampling = {2, 2, 1, 1, 1, 1}, .restart = 4});
+  const auto layout = parse_jpeg_layout(jpeg);
+  std::vector<std::uint32_t> rows;
+  ASSERT_TRUE(layout && jpeg_row_offsets(jpeg, *layout, rows));
+  const auto decoder = make_jpeg_decoder();
+  const auto refused = [&](const RowHint& hint, const Box& box) {
+    decoder->hint_rows(hint);
+    return !decode_picture(*decoder, jpeg, box).ok();
+  };
+  EXPECT_FALSE(refused({rows, 4, 10}, {0, 100, 320, 40}));
+  EXPECT_TRUE(refused({rows, 8, 10}, {0, 100, 320, 40})) << "rows above the part";
+  EXPECT_TRUE(refused({rows, 4, 7}, {0, 100, 320, 40})) << "rows below it";
+  EXPECT_TRUE(refused({rows, 1, 19}, {0, 0, 320, 320})) << "all of it";
+  auto moved = rows;
+  moved[6] += 1;
+  EXPECT_TRUE(refused({moved, 4, 10}, {0, 100, 320, 40})) << "a marker is not where it should be";
+  const std::vector<std::uint32_t> few(rows.begin(), rows.begin() + 5);
+  EXPECT_TRUE(refused({few, 1, 3}, {0, 100, 320, 40})) << "offsets of another file";
+}
+
 // Right at the row offsets, wrong between them: found when the splice is written.
 TEST(JpegSpliceTest, WrongMarkersBetweenRowOffsetsMeanRegionDecode) {
   const auto good = make_jpeg({.width = 320, .height = 160, .restart = 10});
@@ -194,13 +251,13 @@ TEST(JpegSpliceTest, WrongMarkersBetweenRowOffsetsMeanRegionDecode) {
   ASSERT_TRUE(jpeg_row_offsets(good, *layout, rows));
   auto jpeg = good;
   jpeg[runs[9] - 1] = std::byte{0xd7};
-  ASSERT_TRUE(are_jpeg_row_offsets(jpeg, *layout, rows));
+  ASSERT_TRUE(are_jpeg_row_offsets(jpeg, *layout, rows, {0, layout->mcu_rows}));
   const auto decoder = make_jpeg_decoder();
   const Box box{100, 16, 60, 9};
   const auto by_region = decode_picture(*decoder, jpeg, box);
   ASSERT_TRUE(by_region);
   EXPECT_TRUE(decoder->damaged());
-  decoder->hint_rows(rows);
+  decoder->hint_rows({.offsets = rows});
   const auto with_hint = decode_picture(*decoder, jpeg, box);
   ASSERT_TRUE(with_hint);
   EXPECT_EQ(with_hint->rgb, by_region->rgb);

@@ -7,12 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "base/files.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "prep/chain.h"
 #include "source/describe.h"
+#include "source/extent_reader.h"
 #include "source/warnings.h"
+#include "store/http_client.h"
 
 namespace foreload {
 
@@ -20,13 +21,7 @@ namespace {
 
 // Nearly all headers end before; a file with a large preview or colour profile is read as a whole.
 constexpr Bytes kHeaderBytes = 32_KiB;
-
-Result<std::vector<std::byte>> read_range(int fd, const Extent& extent, Bytes length) {
-  std::vector<std::byte> bytes(length);
-  const Status status = read_exactly(fd, extent.offset, bytes);
-  if (status.ok()) return bytes;
-  return Error{status.error().code, fmt::format("{}: {}", printable(extent.display), status.error().message)};
-}
+constexpr unsigned kRemoteThreads = 32;  // they wait for answers most of the time
 
 class Scanner {
  public:
@@ -35,7 +30,9 @@ class Scanner {
   }
 
   Result<DimensionScan> run() {
-    parallel_for(options_.threads, source_.size(), [this](std::uint64_t id) { visit(id); });
+    const bool is_remote = source_.size() > 0 && source_.locate(0).store != nullptr;
+    const unsigned threads = is_remote ? std::max(options_.threads, kRemoteThreads) : options_.threads;
+    parallel_for(threads, source_.size(), [this](std::uint64_t id) { visit(id); });
     const MutexLock lock(mutex_);
     if (error_) return *error_;
     return std::move(found_);
@@ -54,19 +51,25 @@ class Scanner {
     if (options_.progress) options_.progress(done);
   }
 
-  Status look(SampleId id) {
-    const Extent extent = source_.locate(id);
-    FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
-    FORELOAD_ASSIGN(const FileStamp stamp, stamp_of(file.get()));
-    if (stamp != extent.stamp) {
+  static Status fill(ExtentReader& reader, const Extent& extent, std::span<std::byte> into) {
+    const auto found = reader.read(extent, into);
+    if (found && *found == extent.stamp) return {};
+    if (found) {
       return Error{Code::kDataChanged,
                    printable(extent.display) + " has changed since it was indexed: index it again (--rebuild)"};
     }
-    const Bytes first = std::min(kHeaderBytes, extent.length);
-    FORELOAD_ASSIGN(std::vector<std::byte> bytes, read_range(file.get(), extent, first));
+    return Error{found.error().code, fmt::format("{}: {}", printable(extent.display), found.error().message)};
+  }
+
+  Status look(SampleId id) {
+    const Extent extent = source_.locate(id);
+    ExtentReader reader(client_);
+    std::vector<std::byte> bytes(std::min(kHeaderBytes, extent.length));
+    FORELOAD_TRY(fill(reader, extent, bytes));
     Result<Dimensions> dimensions = image_dimensions(bytes);
-    if (!dimensions && first < extent.length) {
-      FORELOAD_ASSIGN(bytes, read_range(file.get(), extent, extent.length));
+    if (!dimensions && bytes.size() < extent.length) {
+      bytes.resize(extent.length);
+      FORELOAD_TRY(fill(reader, extent, bytes));
       dimensions = image_dimensions(bytes);
     }
     if (dimensions) {
@@ -94,6 +97,7 @@ class Scanner {
 
   const Source& source_;
   const DimensionScanOptions& options_;
+  HttpClient client_;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<bool> failed_{false};
   DimensionScan found_;  // dimensions: each thread writes its own samples; the rest under mutex_

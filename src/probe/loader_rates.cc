@@ -6,10 +6,11 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/machine.h"
 #include "base/thread.h"
 #include "source/describe.h"
+#include "source/extent_reader.h"
+#include "store/http_client.h"
 
 namespace foreload {
 namespace {
@@ -22,11 +23,10 @@ constexpr Duration kLongestIdleWait = 3s;
 constexpr std::uint64_t kBatch = 64;
 
 Status read_into(const Source& source, SampleId id, std::span<std::byte> into) {
-  const Extent extent = source.locate(id);
-  FORELOAD_ASSIGN(const Descriptor file, open_below(extent.root, extent.path));
-  Status status = read_exactly(file.get(), extent.offset, into);
-  if (status.ok()) return status;
-  return Error{status.error().code, fmt::format("{}: {}", describe_sample(source, id), status.error().message)};
+  HttpClient client;
+  const auto found = ExtentReader(client).read(source.locate(id), into);
+  if (found) return {};
+  return Error{found.error().code, fmt::format("{}: {}", describe_sample(source, id), found.error().message)};
 }
 
 // What one thread of chain_rate did.

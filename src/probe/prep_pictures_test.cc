@@ -31,7 +31,7 @@ std::vector<std::byte> pixels(std::span<const std::byte> jpeg, std::size_t pictu
   if (!chain) return {};
   ChainRunner runner(*chain);
   std::vector<std::byte> out(chain->output().bytes());
-  if (!runner.begin(jpeg, prep_key(1, picture), rows) || !runner.finish(out) || runner.damaged()) return {};
+  if (!runner.begin(jpeg, prep_key(1, picture), {.offsets = rows}) || !runner.finish(out) || runner.damaged()) return {};
   return out;
 }
 
@@ -40,7 +40,7 @@ TEST_F(PrepPicturesTest, ConvertedOnesWithTheirRowsShowTheSame) {
     ASSERT_GT(pictures_.intervals[i], 0u);
     const auto layout = parse_jpeg_layout(pictures_.converted[i]);
     ASSERT_TRUE(layout);
-    EXPECT_TRUE(are_jpeg_row_offsets(pictures_.converted[i], *layout, pictures_.rows[i]));
+    EXPECT_TRUE(are_jpeg_row_offsets(pictures_.converted[i], *layout, pictures_.rows[i], {0, layout->mcu_rows}));
     const auto expected = pixels(pictures_.raw[i], i);
     ASSERT_FALSE(expected.empty());
     EXPECT_EQ(pixels(pictures_.converted[i], i, pictures_.rows[i]), expected);

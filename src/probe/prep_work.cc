@@ -109,7 +109,7 @@ ChainWork::ChainWork(std::unique_ptr<Chain> chain)
     : chain_(std::move(chain)), runner_(*chain_), tensors_(chain_->output().bytes()) {}
 
 Status ChainWork::run(std::span<const std::byte> jpeg, const PrepKey& key, std::span<const std::uint32_t> rows) {
-  FORELOAD_TRY(runner_.begin(jpeg, key, rows));
+  FORELOAD_TRY(runner_.begin(jpeg, key, {.offsets = rows}));
   FORELOAD_ASSIGN(const auto tensor, tensors_.next());
   return runner_.finish(tensor);
 }

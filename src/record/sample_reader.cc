@@ -19,21 +19,9 @@ constexpr auto kFirstPause = 10ms;  // then four times as long each time
 
 }  // namespace
 
-Status SampleReader::open(const Extent& extent) {
-  if (extent.shared && shard_ == extent.file) return {};
-  shard_.reset();
-  FORELOAD_ASSIGN(file_, open_below(extent.root, extent.path));
-  if (extent.shared) shard_ = extent.file;
-  return {};
-}
-
 Status SampleReader::read_once(SampleId id, const Extent& extent, std::vector<std::byte>& bytes) {
-  FORELOAD_TRY(open(extent));
-  const Status status = read_exactly(file_.get(), extent.offset, bytes);
-  if (!status && status.error().code != Code::kDataChanged) return status;
-  // After the read, so that a change during it shows, too.
-  FORELOAD_ASSIGN(const FileStamp found, stamp_of(file_.get()));
-  if (!status || found != extent.stamp) return data_changed(source_, id, found);
+  FORELOAD_ASSIGN(const FileStamp found, reader_.read(extent, bytes));
+  if (found != extent.stamp) return data_changed(source_, id, found);
   return {};
 }
 
@@ -44,14 +32,16 @@ Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
   for (int attempt = 1;; ++attempt, pause *= 4) {
     Status status = read_once(id, extent, bytes);
     if (status.ok()) return bytes;
-    shard_.reset();
+    reader_.close();
     const Error& error = status.error();
     if (error.code == Code::kDataChanged) return error;
     if (error.code == Code::kNotFound) {
       return Error{Code::kDataChanged,
-                   fmt::format("{}: the file is gone since it was indexed", describe_sample(source_, id))};
+                   fmt::format("{}: the {} is gone since it was indexed", describe_sample(source_, id),
+                               extent.store != nullptr ? "object" : "file")};
     }
-    if (error.code != Code::kIo || attempt == kAttempts) {
+    // The client has asked for an object several times already.
+    if (error.code != Code::kIo || attempt == kAttempts || extent.store != nullptr) {
       return Error{error.code, fmt::format("{}: can not be read after {}: {}", describe_sample(source_, id),
                                            counted(static_cast<std::uint64_t>(attempt), "attempt"), error.message)};
     }

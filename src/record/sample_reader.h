@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
 #include "foreload/result.h"
 #include "foreload/source.h"
+#include "source/extent_reader.h"
+#include "store/http_client.h"
 
 namespace foreload {
 
@@ -25,12 +24,11 @@ class SampleReader {
 
  private:
   Status read_once(SampleId id, const Extent& extent, std::vector<std::byte>& bytes);
-  Status open(const Extent& extent);
 
   const Source& source_;
   const std::function<bool()> stop_;
-  Descriptor file_;
-  std::optional<std::uint64_t> shard_;  // of which file_ is open
+  HttpClient client_;
+  ExtentReader reader_{client_};
 };
 
 }  // namespace foreload

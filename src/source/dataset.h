@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/files.h"
@@ -14,15 +15,19 @@
 #include "source/index.h"
 #include "source/progress.h"
 #include "source/warnings.h"
+#include "store/object_store.h"
 
 namespace foreload {
 
 // Where a dataset is.
 struct Place {
-  Descriptor root;           // every file of the dataset is opened below it
-  std::string folder;        // the same as a path, for messages
-  std::string index_folder;  // where its index belongs
-  std::string identity;      // what else distinguishes indexes in that folder: kind, shard list, options
+  Descriptor root;                           // every file of the dataset is opened below it
+  std::unique_ptr<const ObjectStore> store;  // instead of a root: its objects are read from there
+  std::string folder;                        // the same as a path or URL, for messages; no slash at its end
+  std::string index_folder;                  // where its index belongs; empty: it has no place of its own
+  std::string identity;  // what else distinguishes indexes in that folder: kind, shard list, options
+
+  std::string display(std::string_view path) const { return (folder + '/').append(path); }
 };
 
 // What a scan may use. Owned by the caller for the time of the scan.
@@ -49,5 +54,8 @@ class Dataset {
 Result<std::unique_ptr<Dataset>> open_folder(const std::string& path, const SourceOptions& options);
 // A tar file or a list of them.
 Result<std::unique_ptr<Dataset>> open_tars(const std::string& list, const SourceOptions& options);
+// The same by URL. Objects below a prefix of a bucket are a folder; a web server's folders can not be listed.
+Result<std::unique_ptr<Dataset>> open_remote_folder(const std::string& url, const SourceOptions& options);
+Result<std::unique_ptr<Dataset>> open_remote_tars(const std::string& list, const SourceOptions& options);
 
 }  // namespace foreload

@@ -13,7 +13,14 @@ std::string describe_sample(const Source& source, SampleId id) {
 }
 
 Error data_changed(const Source& source, SampleId id, const FileStamp& found) {
-  const FileStamp then = source.locate(id).stamp;
+  const Extent extent = source.locate(id);
+  const FileStamp& then = extent.stamp;
+  if (extent.store != nullptr) {
+    return {Code::kDataChanged,
+            fmt::format("{}: the object changed since it was indexed (size {} then, {} now; {}){}",
+                        describe_sample(source, id), then.size, found.size,
+                        then.mtime_ns == found.mtime_ns ? "the same tag" : "another tag", kRebuildAdvice)};
+  }
   return {Code::kDataChanged,
           fmt::format(
               "{}: the file changed since it was indexed (size {} then, {} now; modification time {} ns then, {} ns "

@@ -11,7 +11,7 @@ namespace foreload {
 std::string describe_sample(const Source& source, SampleId id);
 // The last words of data_changed().
 inline constexpr std::string_view kRebuildAdvice = ". Run `foreload index --rebuild DATASET` and start again";
-// The sample's file has another size or time than the index says.
+// The sample's file or object has another size or time (tag) than the index says.
 Error data_changed(const Source& source, SampleId id, const FileStamp& found);
 
 }  // namespace foreload

@@ -36,7 +36,8 @@ std::string real_path(const std::string& path) {
 
 // In a folder that many datasets share, the name tells them apart by where they are.
 Candidate shared_candidate(const Place& place, const std::string& folder) {
-  const std::uint64_t hash = Hasher().add(place.identity).add(real_path(place.index_folder)).value();
+  const std::uint64_t hash =
+      Hasher().add(place.identity).add(place.store ? place.folder : real_path(place.index_folder)).value();
   return {folder, fmt::format("{}/index-{}", folder, hex16(hash)), true};
 }
 
@@ -54,7 +55,10 @@ std::vector<Candidate> candidates(const Place& place, const SourceOptions& optio
   if (!options.index_folder.empty()) return {shared_candidate(place, options.index_folder)};
   // The name does not depend on the path, so that the index stays valid when the dataset is moved.
   const std::string name = ".foreload-index-" + hex16(Hasher().add(place.identity).value());
-  std::vector<Candidate> found{{place.index_folder, fmt::format("{}/{}", place.index_folder, name), false}};
+  std::vector<Candidate> found;
+  if (!place.index_folder.empty()) {
+    found.push_back({place.index_folder, fmt::format("{}/{}", place.index_folder, name), false});
+  }
   if (const std::string folder = user_cache_folder(); !folder.empty()) {
     found.push_back(shared_candidate(place, folder));
   }

@@ -16,8 +16,8 @@ struct CachedIndex {
   std::string path;  // of its file; empty: it is in memory only
 };
 
-// Beside the dataset or, where that is not writable, in $XDG_CACHE_HOME/foreload or ~/.cache/foreload; only in
-// options.index_folder if that is given. A damaged file is built anew with a warning, one that does not fit any more
+// Beside the dataset or, where that is not writable or remote, in $XDG_CACHE_HOME/foreload or ~/.cache/foreload; only
+// in options.index_folder if that is given. A damaged file is built anew with a warning, one that does not fit any more
 // with a warning that counts what changed. Blocks for the scan.
 Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options);
 

@@ -50,17 +50,18 @@ Extent IndexedSource::locate(SampleId id) const {
   const Place& place = dataset_->place();
   Extent extent;
   extent.root = place.root.get();
+  extent.store = place.store.get();
   extent.length = index().length(id);
   if (index().kind() == IndexKind::kFolder) {
     extent.path = index().key(id);
-    extent.display = fmt::format("{}/{}", place.folder, extent.path);
+    extent.display = place.display(extent.path);
     extent.file = id;
     extent.stamp = {extent.length, index().mtime_ns(id)};
     return extent;
   }
   extent.file = index().shard(id);
   extent.path = index().shard_path(extent.file);
-  extent.display = fmt::format("{}/{}: {}", place.folder, extent.path, index().key(id));
+  extent.display = fmt::format("{}: {}", place.display(extent.path), index().key(id));
   extent.shared = true;
   extent.offset = index().offset(id);
   extent.stamp = index().shard_stamp(extent.file);

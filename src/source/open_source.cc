@@ -12,9 +12,11 @@
 #include "source/index_cache.h"
 #include "source/local_source.h"
 #include "source/records.h"
+#include "source/remote_list.h"
 #include "source/tar_list.h"
 #include "source/token_source.h"
 #include "source/warnings.h"
+#include "store/url.h"
 
 namespace foreload {
 
@@ -22,15 +24,16 @@ namespace {
 
 // A new kind of source is one line here.
 struct Kind {
+  using Open = Result<std::unique_ptr<Dataset>>(const std::string& path, const SourceOptions& options);
   std::string_view name;  // also the prefix that insists on it: "tar:shards"
-  Result<std::unique_ptr<Dataset>> (*open)(const std::string& path, const SourceOptions& options);
+  Open* open_path;
+  Open* open_url;
 };
 constexpr std::array<Kind, 3> kKinds{{
-    {"folder", open_folder},
-    {"tar", open_tars},
-    {"records", open_records},
+    {"folder", open_folder, open_remote_folder},
+    {"tar", open_tars, open_remote_tars},
+    {"records", open_records, open_remote_records},
 }};
-constexpr std::array<std::string_view, 3> kObjectStores{"http", "https", "s3"};
 
 struct Choice {
   const Kind* kind = nullptr;
@@ -59,14 +62,29 @@ std::string_view scheme_of(std::string_view uri) {
 }
 
 Error refused_scheme(const std::string& uri, std::string_view scheme) {
-  if (std::find(kObjectStores.begin(), kObjectStores.end(), scheme) != kObjectStores.end()) {
-    return {Code::kInvalid, fmt::format("{}: object stores are not supported in this version; copy the data to a local "
-                                        "folder",
-                                        printable(uri))};
-  }
-  return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path, optionally with folder:, tar: or "
-                                      "records: before it (a path with a colon: ./{})",
+  return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path or a URL (http, https, s3), "
+                                      "optionally with folder:, tar: or records: before it (a path with a colon: ./{})",
                                       printable(uri), printable(scheme), printable(uri))};
+}
+
+Error is_compressed(const std::string& path) {
+  return {Code::kInvalid,
+          fmt::format("{} is compressed and can not be read by random access: unpack it to .tar", printable(path))};
+}
+
+Result<Choice> choose_by_url(const std::string& url) {
+  if (is_remote_list(url)) return Choice{kind_named("tar"), url};
+  FORELOAD_ASSIGN(const Url parsed, parse_url(url));
+  if (ends_with(parsed.path, ".tar")) return Choice{kind_named("tar"), url};
+  if (ends_with(parsed.path, ".tar.gz") || ends_with(parsed.path, ".tgz")) return is_compressed(url);
+  const bool is_folder = parsed.is_s3() || parsed.path.empty() || parsed.path.back() == '/';
+  if (!is_folder) {
+    return Error{Code::kInvalid, fmt::format("the dataset {} is no .tar; if it is one, write tar:{}, if it is the "
+                                             "folder of a conversion, end it with a slash",
+                                             printable(url), printable(url))};
+  }
+  FORELOAD_ASSIGN(const bool is_converted, are_remote_records(url));
+  return Choice{kind_named(is_converted ? "records" : "folder"), url};
 }
 
 Result<Choice> choose_by_file(const std::string& path) {
@@ -82,10 +100,7 @@ Result<Choice> choose_by_file(const std::string& path) {
     return Error{Code::kInvalid, fmt::format("the dataset {} is neither a folder nor a file", printable(path))};
   }
   if (ends_with(path, ".tar")) return Choice{kind_named("tar"), path};
-  if (ends_with(path, ".tar.gz") || ends_with(path, ".tgz")) {
-    return Error{Code::kInvalid, fmt::format("{} is compressed and can not be read by random access: unpack it to .tar",
-                                             printable(path))};
-  }
+  if (ends_with(path, ".tar.gz") || ends_with(path, ".tgz")) return is_compressed(path);
   return Error{Code::kInvalid, fmt::format("the dataset {} is a file, but no .tar; if it is one, write tar:{}",
                                            printable(path), printable(path))};
 }
@@ -97,6 +112,7 @@ Result<Choice> choose_kind(const std::string& uri) {
   }
   const std::string_view scheme = scheme_of(uri);
   if (scheme.empty()) return choose_by_file(uri);
+  if (is_url(uri)) return choose_by_url(uri);
   const Kind* kind = kind_named(scheme);
   if (kind == nullptr) return refused_scheme(uri, scheme);
   const std::string path = uri.substr(scheme.size() + 1);
@@ -105,11 +121,12 @@ Result<Choice> choose_kind(const std::string& uri) {
 }
 
 // They only save time, so the dataset is used without them, too.
-std::optional<RecordRows> open_rows(const std::string& folder, const CachedIndex& index, const SourceOptions& options) {
-  auto rows = RecordRows::open(fmt::format("{}/{}", folder, kRecordsRows), index.index.view().fingerprint());
+std::optional<RecordRows> open_rows(const Place& place, const CachedIndex& index, const SourceOptions& options) {
+  auto rows = place.store ? open_remote_rows(place, index, options.keep_index)
+                          : RecordRows::open(place.display(kRecordsRows), index.index.view().fingerprint());
   if (rows.ok() && rows->view().size() == index.index.view().size()) return std::move(*rows);
   if (options.warn) {
-    options.warn(fmt::format("{} is read without its row offsets: {}", printable(folder),
+    options.warn(fmt::format("{} is read without its row offsets: {}", printable(place.folder),
                              rows.ok() ? "they are of another number of samples" : rows.error().message));
   }
   return std::nullopt;
@@ -117,10 +134,11 @@ std::optional<RecordRows> open_rows(const std::string& folder, const CachedIndex
 
 Result<std::unique_ptr<LocalSource>> open_one(const std::string& uri, const SourceOptions& options) {
   FORELOAD_ASSIGN(const Choice choice, choose_kind(uri));
-  FORELOAD_ASSIGN(std::unique_ptr<Dataset> dataset, choice.kind->open(choice.path, options));
+  FORELOAD_ASSIGN(std::unique_ptr<Dataset> dataset,
+                  (is_url(choice.path) ? choice.kind->open_url : choice.kind->open_path)(choice.path, options));
   FORELOAD_ASSIGN(CachedIndex index, open_index(*dataset, uri, options));
   std::optional<RecordRows> rows =
-      choice.kind == kind_named("records") ? open_rows(choice.path, index, options) : std::nullopt;
+      choice.kind == kind_named("records") ? open_rows(dataset->place(), index, options) : std::nullopt;
   return make_indexed_source(uri, std::move(dataset), std::move(index), std::move(rows));
 }
 

@@ -80,13 +80,24 @@ std::span<const std::uint32_t> RecordRowsView::rows(SampleId id) const {
 
 Result<RecordRows> RecordRows::open(const std::string& path, std::uint64_t fingerprint) {
   FORELOAD_ASSIGN(MappedFile file, MappedFile::open(path));
-  auto view = RecordRowsView::parse(file.bytes());
-  if (!view) return Error{view.error().code, path + ": " + view.error().message};
+  return parse(std::move(file), path, fingerprint);
+}
+
+Result<RecordRows> RecordRows::from_bytes(std::vector<std::byte> bytes, const std::string& name,
+                                          std::uint64_t fingerprint) {
+  return parse(std::move(bytes), name, fingerprint);
+}
+
+Result<RecordRows> RecordRows::parse(Storage storage, const std::string& name, std::uint64_t fingerprint) {
+  // Moving either kind of storage leaves its bytes where they are.
+  const auto* heap = std::get_if<std::vector<std::byte>>(&storage);
+  auto view = RecordRowsView::parse(heap != nullptr ? *heap : std::get<MappedFile>(storage).bytes());
+  if (!view) return Error{view.error().code, name + ": " + view.error().message};
   if (view->fingerprint() != fingerprint) {
-    return Error{Code::kMismatch, path + " belongs to the dataset " + hex16(view->fingerprint()) + ", not to " +
+    return Error{Code::kMismatch, name + " belongs to the dataset " + hex16(view->fingerprint()) + ", not to " +
                                       hex16(fingerprint) + ": convert again"};
   }
-  return RecordRows(std::move(file), *view);
+  return RecordRows(std::move(storage), *view);
 }
 
 void RecordRowsBuilder::add(std::span<const std::uint32_t> rows) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/files.h"
@@ -54,17 +55,22 @@ class RecordRowsView {
   std::span<const std::uint32_t> offsets_;
 };
 
-// A side file together with its mapping.
+// A side file together with the memory it lives in.
 class RecordRows {
  public:
   // kNotFound: there is none. kMismatch: it belongs to another dataset than `fingerprint`.
   static Result<RecordRows> open(const std::string& path, std::uint64_t fingerprint);
+  // The same from memory; `name` is for messages.
+  static Result<RecordRows> from_bytes(std::vector<std::byte> bytes, const std::string& name,
+                                       std::uint64_t fingerprint);
 
   const RecordRowsView& view() const { return view_; }
 
  private:
-  RecordRows(MappedFile file, RecordRowsView view) : file_(std::move(file)), view_(view) {}
-  MappedFile file_;
+  using Storage = std::variant<std::vector<std::byte>, MappedFile>;
+  RecordRows(Storage storage, RecordRowsView view) : storage_(std::move(storage)), view_(view) {}
+  static Result<RecordRows> parse(Storage storage, const std::string& name, std::uint64_t fingerprint);
+  Storage storage_;
   RecordRowsView view_;
 };
 

@@ -61,7 +61,7 @@ bool is_too_deep(std::string_view text) {
 
 bool made_by_convert(const std::string& path) {
   const auto text = read_whole_file(path, kLongestManifest);
-  return text && text->substr(0, kMakerWithin).find(kMaker) != std::string::npos;
+  return text && says_made_by_convert(*text);
 }
 
 // Takes the members out of a JSON object. What is missing or of another type makes it fail.
@@ -132,7 +132,7 @@ const char* read_counts(const Json& json, RecordsManifest& manifest) {
 }
 
 // What is wrong, or null.
-const char* parse_manifest(const std::string& text, RecordsManifest& manifest) {
+const char* fill_manifest(const std::string& text, RecordsManifest& manifest) {
   if (is_too_deep(text)) return "it is nested too deep";
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return "it is no JSON object";
@@ -174,7 +174,7 @@ class RecordsDataset final : public Dataset {
   const Place& place() const override { return shards_->place(); }
   Result<std::vector<std::byte>> scan(ScanContext& context) const override;
   bool is_current(const IndexView& index, const std::string& path, unsigned threads) const override {
-    return fits(index) && shards_->is_current(index, path, threads);
+    return fits(index) && shards_->is_current(index, path, threads) && check_shards(index).ok();
   }
   Status save_index(const std::string& path, std::span<const std::byte> content,
                     const IndexView& index) const override {
@@ -185,14 +185,26 @@ class RecordsDataset final : public Dataset {
   bool fits(const IndexView& index) const {
     return index.size() == manifest_.samples && hex16(index.fingerprint()) == manifest_.fingerprint;
   }
+  Status check_shards(const IndexView& index) const;
 
   const std::unique_ptr<Dataset> shards_;
   const RecordsManifest manifest_;
 };
 
+Status RecordsDataset::check_shards(const IndexView& index) const {
+  for (std::uint64_t i = 0; i < manifest_.shards.count; ++i) {
+    const Bytes bytes = index.shard_stamp(i).size;
+    if (bytes == manifest_.shard_bytes[i]) continue;
+    return changed(place().display(record_shard_name(i)),
+                   fmt::format("{} bytes then, {} now", manifest_.shard_bytes[i], bytes));
+  }
+  return {};
+}
+
 Result<std::vector<std::byte>> RecordsDataset::scan(ScanContext& context) const {
   FORELOAD_ASSIGN(std::vector<std::byte> content, shards_->scan(context));
   FORELOAD_ASSIGN(const IndexView index, IndexView::parse(content));
+  FORELOAD_TRY(check_shards(index));
   if (fits(index)) return content;
   return changed(place().folder, fmt::format("{} says {} samples with the fingerprint {}, there are {} with {}",
                                              kRecordsManifest, manifest_.samples, printable(manifest_.fingerprint, 16),
@@ -203,6 +215,12 @@ Result<std::vector<std::byte>> RecordsDataset::scan(ScanContext& context) const 
 
 std::string record_shard_name(std::uint64_t shard) {
   return fmt::format("shard-{:06}.tar", shard);
+}
+
+std::vector<std::string> record_shard_names(std::uint64_t count) {
+  std::vector<std::string> names;
+  for (std::uint64_t i = 0; i < count; ++i) names.push_back(record_shard_name(i));
+  return names;
 }
 
 RecordsState records_state(const std::string& folder) {
@@ -216,9 +234,21 @@ RecordsState records_state(const std::string& folder) {
 Result<RecordsManifest> read_manifest(const std::string& folder) {
   const std::string path = path_of(folder, kRecordsManifest);
   FORELOAD_ASSIGN(const std::string text, read_whole_file(path, kLongestManifest));
+  return parse_manifest(text, path);
+}
+
+Result<RecordsManifest> parse_manifest(const std::string& text, const std::string& path) {
   RecordsManifest manifest;
-  if (const char* wrong = parse_manifest(text, manifest)) return unusable(path, wrong);
+  if (const char* wrong = fill_manifest(text, manifest)) return unusable(path, wrong);
   return manifest;
+}
+
+bool says_made_by_convert(std::string_view manifest) {
+  return manifest.substr(0, kMakerWithin).find(kMaker) != std::string_view::npos;
+}
+
+std::unique_ptr<Dataset> make_records(std::unique_ptr<Dataset> shards, RecordsManifest manifest) {
+  return std::make_unique<RecordsDataset>(std::move(shards), std::move(manifest));
 }
 
 Result<std::unique_ptr<Dataset>> open_records(const std::string& folder, const SourceOptions&) {
@@ -236,7 +266,7 @@ Result<std::unique_ptr<Dataset>> open_records(const std::string& folder, const S
   FORELOAD_ASSIGN(RecordsManifest manifest, read_manifest(folder));
   FORELOAD_TRY(check_lengths(folder, manifest));
   FORELOAD_ASSIGN(std::unique_ptr<Dataset> shards, open_record_shards(folder, manifest.shards));
-  return std::unique_ptr<Dataset>(std::make_unique<RecordsDataset>(std::move(shards), std::move(manifest)));
+  return make_records(std::move(shards), std::move(manifest));
 }
 
 }  // namespace foreload

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "foreload/result.h"
 #include "source/dataset.h"
+#include "source/index_cache.h"
+#include "source/record_rows.h"
 
 namespace foreload {
 
@@ -22,6 +25,7 @@ inline constexpr std::uint64_t kMaxRecordShards = 1'000'000;  // what the digits
 inline constexpr Bytes kLongestManifest = 256_MiB;
 
 std::string record_shard_name(std::uint64_t shard);
+std::vector<std::string> record_shard_names(std::uint64_t count);
 
 enum class RecordsState { kNone, kUnfinished, kComplete };
 // kComplete: there is a manifest, whatever it says. Any folder may have a file of that name: ours has a first shard, or
@@ -55,10 +59,24 @@ struct RecordsManifest {
 // kInvalid names what is wrong with it. The text is untrusted.
 Result<RecordsManifest> read_manifest(const std::string& folder);
 
+// `path`: what messages call it.
+Result<RecordsManifest> parse_manifest(const std::string& text, const std::string& path);
+bool says_made_by_convert(std::string_view manifest);  // also from its first 200 bytes
+
+// `shards`, judged by what the manifest says about them.
+std::unique_ptr<Dataset> make_records(std::unique_ptr<Dataset> shards, RecordsManifest manifest);
+
 // The shards of a folder without a look at its manifest.
 Result<std::unique_ptr<Dataset>> open_record_shards(const std::string& folder, const RecordShards& shards);
 // A complete conversion. kDataChanged: the shards are not those that were written, as far as their lengths and the
 // names, lengths and labels of their samples tell. Its labels come from "key.cls" whatever the options say.
 Result<std::unique_ptr<Dataset>> open_records(const std::string& folder, const SourceOptions& options);
+
+// The same behind a URL that ends with a slash, or would.
+Result<std::unique_ptr<Dataset>> open_remote_records(const std::string& url, const SourceOptions& options);
+// Whether there is a manifest of ours. An error: the store can not be asked at all.
+Result<bool> are_remote_records(const std::string& url);
+// The row offsets of remote records: a copy beside the index file is used, or made if `keep`.
+Result<RecordRows> open_remote_rows(const Place& place, const CachedIndex& index, bool keep);
 
 }  // namespace foreload

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "source/tar_list.h"
 #include "source/warnings.h"
+#include "store/url.h"
 
 namespace foreload {
 
@@ -106,6 +107,10 @@ struct Rests {
 };
 
 Status add_list(const std::string& uri, TokenFiles& all, Rests& rests) {
+  if (is_url(uri)) {
+    return Error{Code::kInvalid,
+                 fmt::format("{}: token files are read from local folders only; copy them", printable(uri))};
+  }
   FORELOAD_ASSIGN(const ShardList list, expand_shards(uri));
   FORELOAD_ASSIGN(Descriptor root, open_directory(list.folder));
   all.folders.push_back({std::move(root), list.folder});

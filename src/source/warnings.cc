@@ -54,6 +54,8 @@ std::string describe(Cause cause) {
       return "label [member that holds|members that hold] no integer, taken as no label";
     case Cause::kSameKey:
       return "[key is|keys are] there more than once, all are kept";
+    case Cause::kObjectName:
+      return "[object|objects] skipped because [its|their] key is no path (\"..\", \"//\" or a NUL in it)";
   }
   return "unknown cause";
 }

@@ -34,6 +34,7 @@ enum class Cause {
   kLabelMissing,
   kLabelUnreadable,
   kSameKey,
+  kObjectName,
 };
 
 class Warnings {

@@ -1,7 +1,9 @@
 #include "store/object_store.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
-#include <limits>
+#include <span>
 
 #include "base/hash.h"
 
@@ -20,15 +22,30 @@ Bytes whole_size(std::string_view content_range) {
 
 }  // namespace
 
-FileStamp stamp_of(const HttpResponse& response) {
-  const std::string& validator = response.etag.empty() ? response.last_modified : response.etag;
-  FileStamp stamp;
-  stamp.size = response.content_range.empty() ? response.content_length : whole_size(response.content_range);
-  if (validator.empty()) return stamp;
-  const std::uint64_t hash = hash_bytes(std::as_bytes(std::span(validator.data(), validator.size())));
+Error ObjectStore::refused(std::string_view key, const HttpResponse& response) const {
+  const int status = response.status;
+  if (status == 404 || status == 410) return {Code::kNotFound, fmt::format("{} does not exist", display(key))};
+  if (status == 401 || status == 403) {
+    return {Code::kIo, fmt::format("{}: the server denies access (status {})", display(key), status)};
+  }
+  return {Code::kIo, fmt::format("{}: the server answers with status {}", display(key), status)};
+}
+
+HttpHeader range_header(Bytes offset, Bytes length) {
+  return {"Range", fmt::format("bytes={}-{}", offset, offset + length - 1)};
+}
+
+std::int64_t validator_of(std::string_view etag) {
+  if (etag.size() >= 2 && etag.front() == '"' && etag.back() == '"') etag = etag.substr(1, etag.size() - 2);
+  if (etag.empty()) return 0;
+  const std::uint64_t hash = hash_bytes(std::as_bytes(std::span(etag.data(), etag.size())));
   // Positive and never 0, which means "none".
-  stamp.mtime_ns = static_cast<std::int64_t>(hash >> 1 | 1);
-  return stamp;
+  return static_cast<std::int64_t>(hash >> 1 | 1);
+}
+
+FileStamp stamp_of(const HttpResponse& response) {
+  const Bytes size = response.content_range.empty() ? response.content_length : whole_size(response.content_range);
+  return {size, validator_of(response.etag.empty() ? response.last_modified : response.etag)};
 }
 
 }  // namespace foreload

@@ -115,6 +115,10 @@ bool Arena::is_flying(SampleId id) const {
   return phase(id) == kFlying;
 }
 
+std::span<std::byte> Arena::writable(const Lease& lease) {
+  return {const_cast<std::byte*>(lease.bytes_.data()), lease.bytes_.size()};
+}
+
 bool Arena::is_absent(SampleId id) const {
   return phase(id) == kAbsent;
 }

@@ -74,6 +74,8 @@ class Arena {
   // A lease if the sample is resident. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
   Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
+  // REQUIRES: it is the only lease, and nobody else can get one meanwhile.
+  std::span<std::byte> writable(const Lease& lease);
   bool is_absent(SampleId id) const;
   bool is_flying(SampleId id) const;
   bool is_urgent(SampleId id) const;  // it is in the urgent range, or on its way there

@@ -1,6 +1,7 @@
 // A flight is one sample on its way. It goes to the engine, and comes back as done, as changed, or as failed;
 // what may pass (EIO, a busy server, no descriptors) goes back to the engine after a pause, three times. Emulated
-// storage holds a finished flight until its time: timers do that without a sleeping thread.
+// storage holds a finished flight until its time: timers do that without a sleeping thread. Flights of objects go to
+// their own reader, which retries by itself and wakes the engine when it has something.
 #include "tier/source_tier.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ constexpr std::size_t kOpenFiles = 256;
 constexpr unsigned kAttempts = 4;
 constexpr Duration kFirstPause = 10ms;  // then four times as long each time
 
-bool may_pass(int error_number) {
+bool may_be_repeated(int error_number) {
   switch (error_number) {
     case EIO:
     case EAGAIN:
@@ -72,14 +73,29 @@ std::size_t SourceTier::free_flight() {
 }
 
 void SourceTier::start(SampleId id, std::span<std::byte> into, Time now) {
+  (void)start_part(id, into, {0, into.size()}, now);
+}
+
+void SourceTier::start_parts(SampleId id, std::span<std::byte> into, const std::array<SamplePart, 2>& parts, Time now) {
+  const std::size_t first = start_part(id, into, parts[0], now);
+  const std::size_t second = start_part(id, into, parts[1], now);
+  flights_[first]->twin = second;
+  flights_[second]->twin = first;
+}
+
+std::size_t SourceTier::start_part(SampleId id, std::span<std::byte> into, const SamplePart& part, Time now) {
   const std::size_t index = free_flight();
   Flight& flight = *flights_[index];
-  flight = Flight{.id = id, .extent = source_.locate(id), .into = into, .started = now};
-  FORELOAD_CHECK(flight.extent.length == into.size(), "a sample is read whole");
-  if (throttle_) flight.not_before = throttle_->reserve(now, into.size());
-  flight.file = shared_file(flight.extent);
+  flight =
+      Flight{.id = id, .extent = source_.locate(id), .into = into.subspan(part.offset, part.length), .started = now};
+  FORELOAD_CHECK(flight.extent.length == into.size(), "the room is the sample's");
+  flight.extent.offset += part.offset;
+  flight.extent.length = part.length;
+  if (throttle_) flight.not_before = throttle_->reserve(now, part.length);
+  if (flight.extent.store == nullptr) flight.file = shared_file(flight.extent);
   if (flight.file != nullptr) ++flight.file->users;
   enqueue(index);
+  return index;
 }
 
 void SourceTier::start_from(int fd, Bytes offset, SampleId id, std::span<std::byte> into, Time now) {
@@ -90,7 +106,17 @@ void SourceTier::start_from(int fd, Bytes offset, SampleId id, std::span<std::by
 }
 
 void SourceTier::enqueue(std::size_t index) {
-  Flight& flight = *flights_[index];
+  const Flight& flight = *flights_[index];
+  if (flight.extent.store != nullptr) {
+    queued_objects_.push_back({.tag = index,
+                               .store = flight.extent.store,
+                               .key = flight.extent.path,
+                               .object = flight.extent.file,
+                               .offset = flight.extent.offset,
+                               .into = flight.into,
+                               .expect = flight.extent.stamp});
+    return;
+  }
   queued_.push_back({.tag = index,
                      .fd = flight.file != nullptr ? flight.file->descriptor.get() : flight.other_file,
                      .root = flight.extent.root,
@@ -104,16 +130,48 @@ void SourceTier::enqueue(std::size_t index) {
 void SourceTier::wait(std::vector<SourceRead>& done, Time deadline) {
   const std::size_t before = done.size();
   run_timers(done);
-  if (!queued_.empty()) {
-    engine_->submit(queued_);
-    queued_.clear();
-  }
+  submit(done);
   if (done.size() > before) deadline = Time{0};
   if (!timers_.empty()) deadline = std::min(deadline, timers_.top().at);
   results_.clear();
   engine_->wait(results_, deadline);
   for (const ReadResult& result : results_) on_result(result, done);
+  object_results_.clear();
+  if (objects_) objects_->take(object_results_);
+  for (const ObjectResult& result : object_results_) on_result(result, done);
   run_timers(done);
+}
+
+void SourceTier::submit(std::vector<SourceRead>& done) {
+  if (!queued_.empty()) {
+    engine_->submit(queued_);
+    queued_.clear();
+  }
+  if (!queued_objects_.empty()) {
+    submit_objects(done);
+    queued_objects_.clear();
+  }
+}
+
+void SourceTier::submit_objects(std::vector<SourceRead>& done) {
+  if (!objects_) {
+    auto started = ObjectReader::start(options_.objects, object_counters_, [this] { engine_->wake(); });
+    if (!started) {
+      for (const ObjectJob& job : queued_objects_) {
+        flights_[job.tag]->status = started.error();
+        finish(job.tag, done);
+      }
+      return;
+    }
+    objects_ = std::move(*started);
+    objects_->hurry(hurry_);
+  }
+  objects_->submit(queued_objects_);
+}
+
+void SourceTier::hurry(bool on) {
+  hurry_ = on;
+  if (objects_) objects_->hurry(on);
 }
 
 void SourceTier::run_timers(std::vector<SourceRead>& done) {
@@ -136,15 +194,28 @@ void SourceTier::on_result(const ReadResult& result, std::vector<SourceRead>& do
     if (retry_later(flight, result.tag, result)) return;
     flight.status = describe(flight, result);
   }
-  if (!hurry_ && flight.not_before > now()) {
-    timers_.push({.at = flight.not_before, .flight = result.tag, .retry = false});
+  deliver(result.tag, done);
+}
+
+void SourceTier::on_result(const ObjectResult& result, std::vector<SourceRead>& done) {
+  Flight& flight = *flights_[result.tag];
+  flight.attempt = std::max(result.attempts, 1u) - 1;
+  if (result.outcome != ReadOutcome::kDone) flight.status = describe(flight, result);
+  deliver(result.tag, done);
+}
+
+// Now, or when the emulated storage would have.
+void SourceTier::deliver(std::size_t index, std::vector<SourceRead>& done) {
+  const Time at = flights_[index]->not_before;
+  if (!hurry_ && at > now()) {
+    timers_.push({.at = at, .flight = index, .retry = false});
   } else {
-    finish(result.tag, done);
+    finish(index, done);
   }
 }
 
 bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult& result) {
-  if (result.outcome != ReadOutcome::kFailed || !may_pass(result.error_number)) return false;
+  if (result.outcome != ReadOutcome::kFailed || !may_be_repeated(result.error_number)) return false;
   if (flight.other_file >= 0) return false;
   if (hurry_ || ++flight.attempt >= kAttempts) return false;
   const Duration pause = kFirstPause * (1 << (2 * (flight.attempt - 1)));
@@ -155,8 +226,17 @@ bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult
 void SourceTier::finish(std::size_t index, std::vector<SourceRead>& done) {
   Flight& flight = *flights_[index];
   if (flight.file != nullptr) --flight.file->users;
+  flight.ended = true;
+  unsigned retries = flight.attempt;
+  if (flight.twin) {
+    Flight& twin = *flights_[*flight.twin];
+    if (!twin.ended) return;
+    if (flight.status.ok()) flight.status = std::move(twin.status);
+    retries = std::max(retries, twin.attempt);
+    free_.push_back(*flight.twin);
+  }
   done.push_back(
-      {.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started, .retries = flight.attempt});
+      {.id = flight.id, .status = std::move(flight.status), .took = now() - flight.started, .retries = retries});
   free_.push_back(index);
 }
 
@@ -179,6 +259,13 @@ Error SourceTier::describe(const Flight& flight, const ReadResult& result) const
   }
   return {Code::kIo,
           fmt::format("{}: can not be read after {}: {}", where, counted(flight.attempt + 1, "attempt"), reason)};
+}
+
+Error SourceTier::describe(const Flight& flight, const ObjectResult& result) const {
+  if (result.outcome == ReadOutcome::kChanged) return data_changed(source_, flight.id, result.found);
+  const bool is_gone = result.error.code == Code::kDataChanged;
+  return {result.error.code, fmt::format("{}: {}{}", describe_sample(source_, flight.id), result.error.message,
+                                         is_gone ? kRebuildAdvice : "")};
 }
 
 }  // namespace foreload

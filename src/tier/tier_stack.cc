@@ -17,8 +17,31 @@ bool TierStack::lacks(SampleId id) const {
   return placement_.is_home(id) || (disk_ != nullptr && disk_->wants(id));
 }
 
+bool TierStack::keeps(SampleId id) const {
+  return placement_.is_home(id) || (disk_ != nullptr && (disk_->wants(id) || disk_->store().has(id)));
+}
+
+// A part serves only the one who asked for it. What was dropped since is forgotten.
+bool TierStack::is_partial(SampleId id) {
+  if (!partial_.contains(id)) return false;
+  if (!arena_.is_absent(id)) return true;
+  partial_.erase(id);
+  return false;
+}
+
+void TierStack::remember_partial(SampleId id) {
+  constexpr std::size_t kMany = 4096;
+  if (partial_.size() >= kMany) std::erase_if(partial_, [this](SampleId old) { return arena_.is_absent(old); });
+  partial_.insert(id);
+}
+
+bool TierStack::is_busy(const Flight& flight) const {
+  return bottom_->in_flight() + (flight.part ? 2 : 1) > bottom_->max_depth();
+}
+
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
+  if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
@@ -26,11 +49,12 @@ Answer TierStack::request(const Request& request, Time now) {
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
   if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
-  if (request.urgent && bottom_->in_flight() >= bottom_->max_depth()) return {Ask::kBusy, {}};
+  if (request.urgent && is_busy({})) return {Ask::kBusy, {}};
   const auto into = take_room(request, length);
   if (!into) return {Ask::kNoRoom, {}};
-  Flight& flight =
-      flights_[request.id] = {.into = *into, .asked = request.from, .origin = request.from, .fill = request.fill};
+  Flight& flight = flights_[request.id] = {
+      .into = *into, .asked = request.from, .origin = request.from, .fill = request.fill, .part = request.part};
+  if (request.part) remember_partial(request.id);
   if (request.urgent) {
     start(request.id, flight, now);
   } else {
@@ -50,13 +74,14 @@ std::optional<std::span<std::byte>> TierStack::take_room(const Request& request,
 
 std::optional<Started> TierStack::start_next(Origin origin, Time now) {
   std::deque<SampleId>& waiting = queues_[static_cast<std::size_t>(origin)];
-  if (waiting.empty() || bottom_->in_flight() >= bottom_->max_depth()) return std::nullopt;
+  if (waiting.empty()) return std::nullopt;
   const SampleId id = waiting.front();
-  waiting.pop_front();
   Flight& flight = flights_.at(id);
+  if (is_busy(flight)) return std::nullopt;
+  waiting.pop_front();
   start(id, flight, now);
   return Started{.id = id,
-                 .length = flight.into.size(),
+                 .length = flight.bytes(),
                  .origin = flight.origin,
                  .in_flight = in_flight(flight.origin) - 1,
                  .fill = flight.fill};
@@ -69,7 +94,11 @@ void TierStack::start(SampleId id, Flight& flight, Time now) {
     bottom_->start_from(place->fd, place->offset, id, flight.into, now);
   } else {
     flight.origin = Origin::kSource;
-    bottom_->start(id, flight.into, now);
+    if (flight.part) {
+      bottom_->start_parts(id, flight.into, flight.part->parts, now);
+    } else {
+      bottom_->start(id, flight.into, now);
+    }
   }
   ++flying_[static_cast<std::size_t>(flight.origin)];
 }
@@ -85,6 +114,14 @@ bool TierStack::land(const SourceRead& read, Flight& flight) {
   return false;
 }
 
+bool TierStack::complete(SampleId id, Lease& lease, Time now) {
+  if (is_busy({})) return false;
+  const std::span<std::byte> into = arena_.writable(lease);
+  Flight& flight = flights_[id] = {.into = into, .lease = std::move(lease)};
+  start(id, flight, now);
+  return true;
+}
+
 void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
   Flight& flight = flights_.at(read.id);
   --flying_[static_cast<std::size_t>(flight.origin)];
@@ -92,18 +129,24 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
   const bool wrong = !read.status.ok() || (flight.dropped && flight.origin == Origin::kDisk);
   Arrival arrival{.id = read.id,
                   .status = std::move(read.status),
-                  .length = flight.into.size(),
+                  .length = flight.bytes(),
+                  .part = flight.part,
                   .origin = flight.origin,
                   .asked = flight.asked,
                   .fill = flight.fill,
                   .dropped = flight.dropped,
                   .took = read.took,
                   .retries = read.retries};
+  const Bytes length = flight.into.size();
+  Lease completed = std::move(flight.lease);
   flights_.erase(read.id);
-  if (wrong) {
+  if (completed.valid()) {
+    partial_.erase(read.id);
+    arrival.lease = std::move(completed);
+  } else if (wrong) {
     arena_.abandon(read.id);
   } else {
-    arrival.lease = arena_.commit(read.id, arrival.length);
+    arrival.lease = arena_.commit(read.id, length);
     // The urgent range is for the next substitute, and never waits for a disk.
     if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
       disk_->offer(read.id, arena_.share(arrival.lease));

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "foreload/result.h"
@@ -30,6 +31,15 @@ enum class Ask {
   kNoRoom,  // transit is full, or the sample is being changed: ask again when a lease was dropped
 };
 
+// The part of a sample that is read when it is not kept: the header and some rows of MCUs.
+struct PartialRead {
+  std::array<SamplePart, 2> parts{};
+  std::uint32_t first_row = 0;
+  std::uint32_t end_row = 0;
+
+  Bytes bytes() const { return parts[0].length + parts[1].length; }
+};
+
 struct Answer {
   Ask kind = Ask::kNoRoom;
   Lease lease;
@@ -39,7 +49,7 @@ struct Answer {
 // A read that left its queue.
 struct Started {
   SampleId id = 0;
-  Bytes length = 0;
+  Bytes length = 0;  // of what is read
   Origin origin = Origin::kSource;
   unsigned in_flight = 0;  // others at the origin
   bool fill = false;
@@ -49,7 +59,8 @@ struct Arrival {
   SampleId id = 0;
   Lease lease;  // valid when status is ok
   Status status;
-  Bytes length = 0;
+  Bytes length = 0;                   // of what was read
+  std::optional<PartialRead> part{};  // only this is there
   Origin origin = Origin::kSource;
   Origin asked = Origin::kSource;  // that of the request
   bool fill = false;               // nobody needed it so far
@@ -60,9 +71,10 @@ struct Arrival {
 
 struct Request {
   SampleId id = 0;
-  Origin from = Origin::kSource;  // kDisk: REQUIRES that on_disk()
-  bool urgent = false;            // use the urgent range when transit is full, and start at once
-  bool fill = false;              // only so that it is at home when it is needed
+  Origin from = Origin::kSource;      // kDisk: REQUIRES that on_disk()
+  bool urgent = false;                // use the urgent range when transit is full, and start at once
+  bool fill = false;                  // only so that it is at home when it is needed
+  std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
 };
 
 class TierStack {
@@ -76,7 +88,12 @@ class TierStack {
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
   bool keeps_anything() const { return placement_.homes() > 0 || disk_ != nullptr; }
+  // Will it stay, here or on disk, or is it there already?
+  bool keeps(SampleId id) const;
   Answer request(const Request& request, Time now);
+  // Reads all of a sample of which a part was read, in its place. False: not now, and the lease is still the caller's.
+  // REQUIRES: the only lease on it.
+  bool complete(SampleId id, Lease& lease, Time now);
   std::size_t waiting(Origin origin) const { return queue(origin).size(); }
   unsigned in_flight(Origin origin) const { return flying_[static_cast<std::size_t>(origin)]; }
   // The oldest read that waits for its origin. Nothing: there is none, or the engine is busy.
@@ -90,7 +107,8 @@ class TierStack {
   unsigned in_flight() const { return bottom_->in_flight(); }
   unsigned max_depth() const { return bottom_->max_depth(); }
   const char* engine_name() const { return bottom_->engine_name(); }
-  DiskTier* disk() const { return disk_.get(); }  // may be null
+  ObjectStats object_stats() const { return bottom_->object_stats(); }  // any thread
+  DiskTier* disk() const { return disk_.get(); }                        // may be null
   // Gives up what waits, waits for all flights and drops what they bring.
   void drain();
 
@@ -101,11 +119,18 @@ class TierStack {
     Origin origin = Origin::kSource;
     bool fill = false;
     bool dropped = false;  // the disk had it, but wrong: now on its way from the source
+    std::optional<PartialRead> part{};
+    Lease lease{};  // of a sample that is completed in its place
+
+    Bytes bytes() const { return part ? part->bytes() : into.size(); }
   };
 
   const std::deque<SampleId>& queue(Origin origin) const { return queues_[static_cast<std::size_t>(origin)]; }
   std::optional<std::span<std::byte>> take_room(const Request& request, Bytes length);
   void start(SampleId id, Flight& flight, Time now);
+  bool is_partial(SampleId id);
+  void remember_partial(SampleId id);
+  bool is_busy(const Flight& flight) const;
   // A read from the disk has ended. False: the flight goes on, from the source.
   bool land(const SourceRead& read, Flight& flight);
   void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
@@ -118,6 +143,7 @@ class TierStack {
   std::unordered_map<SampleId, Flight> flights_;  // waiting or started
   std::array<std::deque<SampleId>, kOrigins> queues_;
   std::array<unsigned, kOrigins> flying_{};
+  std::unordered_set<SampleId> partial_;  // in transit with holes: nobody else may look. Some are gone already
   bool draining_ = false;
   std::vector<SourceRead> reads_;
 };

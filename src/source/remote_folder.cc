@@ -1,0 +1,176 @@
+// The objects below a prefix of a bucket as a folder of files: one listing tells names, sizes and ETags, so indexing
+// needs no other request. An index is current while a new listing says the same: there is no other way to know.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/write_file.h"
+#include "source/dataset.h"
+#include "source/directory.h"
+#include "source/folder_index.h"
+#include "source/name_table.h"
+#include "source/payload.h"
+#include "source/remote_list.h"
+#include "store/s3_store.h"
+
+namespace foreload {
+
+namespace {
+
+struct Object {
+  std::string name;
+  FileFacts facts;
+};
+using Folders = std::map<std::string, std::vector<Object>>;  // by path; "" is the prefix itself
+
+// A path as a file system could have it; others can not be told apart from it, or lead elsewhere.
+bool is_plain_key(std::string_view key) {
+  if (key.empty() || key.size() >= kMaxNameLength || key.find('\0') != std::string_view::npos) return false;
+  while (!key.empty()) {
+    const std::size_t end = std::min(key.find('/'), key.size());
+    const std::string_view part = key.substr(0, end);
+    if (part.empty() || part == "." || part == "..") return false;
+    key.remove_prefix(std::min(end + 1, key.size()));
+  }
+  return true;
+}
+
+class FolderOfObjects {
+ public:
+  explicit FolderOfObjects(ScanContext& context) : context_(context) { folders_[""]; }
+
+  void take(ListedObject object);
+  FolderScan finish() &&;
+
+ private:
+  void add_folders(std::string_view path);
+
+  ScanContext& context_;
+  Folders folders_;
+};
+
+void FolderOfObjects::add_folders(std::string_view path) {
+  while (!path.empty() && folders_.try_emplace(std::string(path)).second) path = directory_name(path);
+}
+
+void FolderOfObjects::take(ListedObject object) {
+  // Consoles make empty objects "name/" to show folders that have nothing in them yet.
+  const bool is_folder = !object.key.empty() && object.key.back() == '/';
+  if (is_folder) object.key.pop_back();
+  if (is_folder && object.key.empty()) return;  // the prefix itself
+  if (!is_plain_key(object.key)) {
+    context_.warnings.add(Cause::kObjectName, object.key);
+    return;
+  }
+  if (is_hidden_path(object.key)) return;
+  if (is_folder) return add_folders(object.key);
+  add_folders(directory_name(object.key));
+  if (!is_payload_name(base_name(object.key))) {
+    context_.warnings.add(Cause::kOtherExtension, object.key);
+    return;
+  }
+  folders_[std::string(directory_name(object.key))].push_back(
+      {std::string(base_name(object.key)), {object.size, validator_of(object.etag), true}});
+  ++context_.progress.done;
+}
+
+FolderScan FolderOfObjects::finish() && {
+  std::map<std::string, ScannedClass> classes;
+  FolderScan scan;
+  for (auto& [path, objects] : folders_) {
+    std::sort(objects.begin(), objects.end(), [](const Object& a, const Object& b) { return a.name < b.name; });
+    ScannedFolder folder;
+    folder.path = path;
+    for (const Object& object : objects) {
+      folder.files.add(object.name);
+      folder.stats.push_back(object.facts);
+    }
+    objects = {};
+    if (path.empty()) {
+      scan.root = std::move(folder);
+      continue;
+    }
+    ScannedClass& each = classes[path.substr(0, path.find('/'))];
+    each.folders.push_back(std::move(folder));
+  }
+  for (auto& [name, each] : classes) {
+    each.name = name;
+    scan.classes.push_back(std::move(each));
+  }
+  return scan;
+}
+
+// Whether both list the same objects with the same stamps.
+bool are_same(const IndexView& one, const IndexView& other) {
+  if (one.kind() != other.kind() || one.size() != other.size() || one.fingerprint() != other.fingerprint())
+    return false;
+  for (SampleId id = 0; id < one.size(); ++id) {
+    if (one.mtime_ns(id) != other.mtime_ns(id)) return false;
+  }
+  return true;
+}
+
+class ObjectsDataset final : public Dataset {
+ public:
+  explicit ObjectsDataset(Place place) : place_(std::move(place)) {}
+
+  const Place& place() const override { return place_; }
+  Result<std::vector<std::byte>> scan(ScanContext& context) const override;
+  bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const override;
+  Status save_index(const std::string& index_path, std::span<const std::byte> content,
+                    const IndexView&) const override {
+    remove_leftovers(index_path);
+    return replace_file(index_path, content);
+  }
+
+ private:
+  const Place place_;
+};
+
+Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const {
+  const std::int64_t scan_time_ns = wall_clock_ns();
+  HttpClient client;
+  FolderOfObjects found(context);
+  const auto& store = static_cast<const S3Store&>(*place_.store);
+  FORELOAD_TRY(list_objects(store, client, "", [&](ListedObject object) -> Status {
+    found.take(std::move(object));
+    return {};
+  }));
+  auto content = index_of_folder(std::move(found).finish(), scan_time_ns, context.warnings);
+  if (content) return *std::move(content);
+  return Error{
+      Code::kNotFound,
+      fmt::format("{} holds no samples: looked for objects with {}; {} others were ignored (tar shards are "
+                  "named as '{}/*.tar')",
+                  place_.folder, payload_extensions(), context.warnings.count(Cause::kOtherExtension), place_.folder)};
+}
+
+bool ObjectsDataset::is_current(const IndexView& index, const std::string&, unsigned threads) const {
+  Warnings warnings;
+  ScanProgress progress;
+  ScanContext context{threads, warnings, progress};
+  const auto content = scan(context);
+  if (!content) return false;
+  const auto now = IndexView::parse(*content);
+  return now.ok() && are_same(index, *now);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_remote_folder(const std::string& url, const SourceOptions&) {
+  FORELOAD_ASSIGN(Url folder, parse_url(url));
+  if (!folder.is_s3()) {
+    return Error{Code::kInvalid,
+                 fmt::format("{}: a web server's folder can not be listed; name tar shards ({}train-{{000..009}}.tar), "
+                             "the folder that foreload convert wrote, or use s3://",
+                             printable(url), printable(folder.text()))};
+  }
+  if (!folder.path.empty() && folder.path.back() != '/') folder.path += '/';
+  FORELOAD_ASSIGN(Place place, open_remote_place(folder));
+  place.identity = "folder " + place.identity;
+  return std::unique_ptr<Dataset>(std::make_unique<ObjectsDataset>(std::move(place)));
+}
+
+}  // namespace foreload

@@ -1,0 +1,114 @@
+#include "store/object_file.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "store/content_range.h"
+
+namespace foreload {
+namespace {
+
+constexpr Bytes kRoomForErrors = 64_KiB;  // a server's explanation may be longer than the part that was asked for
+constexpr Bytes kWindow = 256_KiB;
+constexpr Bytes kSmallGap = 64_KiB;  // a request costs more than reading so much for nothing
+constexpr Bytes kHeaders = 4_KiB;    // a tar header, a label beside it and the next header
+constexpr Bytes kStep = 8_MiB;       // of a whole object at once
+
+Error wrong_answer(const ObjectStore& store, std::string_view key, const std::string& how) {
+  return {Code::kIo, fmt::format("{}: the server's answer is wrong: {}", store.display(key), how)};
+}
+
+Error changed(const ObjectStore& store, std::string_view key) {
+  return {Code::kDataChanged,
+          fmt::format("{} was changed while it was read: try again when it is complete", store.display(key))};
+}
+
+// The answer to a request for a range is the range that was asked for, cut at the object's end.
+Result<ObjectPart> checked_part(const ObjectStore& store, std::string_view key, Bytes offset, Bytes length,
+                                HttpResponse response) {
+  ObjectPart part{stamp_of(response), std::move(response.body)};
+  const Bytes end = std::min(offset + length, part.stamp.size);
+  const auto range = parse_content_range(response.content_range);
+  if (!range || *range != ContentRange{offset, end - 1, part.stamp.size}) {
+    return wrong_answer(store, key,
+                        fmt::format("asked for bytes {}-{}, it says \"{}\"", offset, offset + length - 1,
+                                    response.content_range.substr(0, 100)));
+  }
+  if (part.bytes.size() == end - offset) return part;
+  return wrong_answer(store, key, fmt::format("{} bytes where it promised {}", part.bytes.size(), end - offset));
+}
+
+}  // namespace
+
+Result<ObjectPart> read_part(const ObjectStore& store, HttpClient& client, std::string_view key, Bytes offset,
+                             Bytes length) {
+  FORELOAD_ASSIGN(HttpResponse response,
+                  client.send([&] { return store.get(key, offset, length); }, std::max(length, kRoomForErrors)));
+  if (response.status == 206) return checked_part(store, key, offset, length, std::move(response));
+  if (response.status == 416) {
+    // No range of an empty object can be answered.
+    if (offset == 0) return ObjectPart{};
+    return changed(store, key);
+  }
+  if (response.status != 200) return store.refused(key, response);
+  if (offset > 0 || response.body.size() > length) {
+    return wrong_answer(store, key, "the whole object where a part was asked for; it has to support HTTP ranges");
+  }
+  FileStamp stamp = stamp_of(response);
+  stamp.size = response.body.size();
+  return ObjectPart{stamp, std::move(response.body)};
+}
+
+Result<FileStamp> stamp_of_object(const ObjectStore& store, HttpClient& client, std::string_view key) {
+  FORELOAD_ASSIGN(const HttpResponse response, client.send([&] { return store.head(key); }, kRoomForErrors));
+  if (response.status != 200) return store.refused(key, response);
+  return stamp_of(response);
+}
+
+Result<std::string> read_whole_object(const ObjectStore& store, HttpClient& client, std::string_view key, Bytes limit) {
+  FORELOAD_ASSIGN(ObjectPart whole, read_part(store, client, key, 0, kStep));
+  if (whole.stamp.size > limit) {
+    return Error{Code::kInvalid,
+                 fmt::format("{} is longer than the {} allowed here", store.display(key), format_bytes(limit))};
+  }
+  while (whole.bytes.size() < whole.stamp.size) {  // ends: every part has at least one byte
+    FORELOAD_ASSIGN(const ObjectPart part, read_part(store, client, key, whole.bytes.size(), kStep));
+    if (part.stamp != whole.stamp) return changed(store, key);
+    whole.bytes += part.bytes;
+  }
+  return std::move(whole.bytes);
+}
+
+Result<ObjectFile> ObjectFile::open(const ObjectStore& store, HttpClient& client, std::string key) {
+  ObjectFile file(store, client, std::move(key));
+  FORELOAD_ASSIGN(ObjectPart part, read_part(store, client, file.key_, 0, kHeaders));
+  file.stamp_ = part.stamp;
+  file.window_ = std::move(part.bytes);
+  return file;
+}
+
+Status ObjectFile::fetch(Bytes offset, Bytes length) {
+  FORELOAD_ASSIGN(ObjectPart part, read_part(*store_, *client_, key_, offset, length));
+  if (part.stamp != stamp_) return changed(*store_, key_);
+  window_ = std::move(part.bytes);
+  window_at_ = offset;
+  return {};
+}
+
+Result<std::size_t> ObjectFile::read_at(Bytes offset, std::span<std::byte> into) {
+  if (offset >= stamp_.size || into.empty()) return std::size_t{0};
+  const std::size_t there = std::min<Bytes>(into.size(), stamp_.size - offset);
+  // One large gap among small ones, as labels beside pictures make them, counts for the next few as well.
+  if (offset != last_end_) gap_ = std::max(offset - std::min(offset, last_end_), gap_ / 8 * 7);
+  last_end_ = offset + there;
+  const bool is_inside = offset >= window_at_ && last_end_ <= window_at_ + window_.size();
+  if (!is_inside) FORELOAD_TRY(fetch(offset, std::max<Bytes>(there, gap_ > kSmallGap ? kHeaders : kWindow)));
+  std::memcpy(into.data(), window_.data() + (offset - window_at_), there);
+  return there;
+}
+
+}  // namespace foreload
