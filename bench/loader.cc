@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "probe/child_output.h"
+#include "probe/child.h"
 #include "probe/generated_dataset.h"
 #include "probe/loader_rates.h"
 #include "report.h"

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "probe/child_output.h"
+#include "probe/child.h"
 #include "probe/storage_set.h"
 
 namespace foreload {
