@@ -2,24 +2,17 @@
 // Works in build folders of its own; the dataset is generated once.
 #include "foreload/loader.h"
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/machine.h"
+#include "probe/child.h"
 #include "probe/generated_dataset.h"
 #include "probe/loader_rates.h"
 #include "report.h"
-
-extern char** environ;
 
 namespace foreload {
 namespace {
@@ -189,30 +182,7 @@ Status source_bytes(const Settings& settings, BenchReport& report) {
 
 // Starts this program again with `mode`; returns the line that it prints.
 Result<std::string> run_again(const Settings& settings, const char* mode) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error("cannot make a pipe", errno);
-  const Descriptor read_end(ends[0]);
-  Descriptor write_end(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, write_end.get(), 1);
-  std::string program = settings.program, argument = mode, work = settings.work, photos = settings.photos;
-  char* arguments[] = {program.data(), argument.data(), work.data(), photos.data(), nullptr};
-  pid_t child = 0;
-  const int failed = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return errno_error("cannot start the benchmark again", failed);
-  write_end = Descriptor();
-  std::string text(256, '\0');
-  std::size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<std::size_t>(std::max<ssize_t>(got, 0))) {
-    got = ::read(read_end.get(), text.data() + size, text.size() - size);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  text.resize(size);
-  if (status != 0) return Error{Code::kIo, fmt::format("{} {} failed", program, mode)};
-  return text;
+  return output_of({settings.program, mode, settings.work, settings.photos});
 }
 
 // The started program's part: opens 1.28 M samples and takes a batch.

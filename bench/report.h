@@ -20,6 +20,11 @@ class BenchReport {
     missed_ = missed_ || !ok;
   }
 
+  // A figure without a goal.
+  void note(const std::string& name, double value, const std::string& unit, const std::string& how) {
+    rows_.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"goal", "-"}, {"ok", true}, {"how", how}});
+  }
+
   // The exit code: 1 when a goal was missed.
   int print(bool json) const {
     if (json) {

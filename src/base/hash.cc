@@ -6,6 +6,11 @@
 #include <array>
 #include <utility>
 
+// On x86 the library also has code for wider vectors, chosen at run time, but only under other names.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
+
 #include "base/check.h"
 
 namespace foreload {

@@ -1,5 +1,5 @@
 // Reading through io_uring. Each job has a slot and at most one operation in the ring: OPENAT2, then READ until
-// its range is complete. wait() goes round in turns: take all completions, let their tasks queue the next
+// its range is complete. wait() goes round in turns: take completions, let their tasks queue the next
 // operations, submit those in one system call, which also waits.
 //
 // fstat and close are plain calls: on an open file they do not wait for the storage, while IORING_OP_STATX is
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kWakeTag = std::uint64_t{1} << 63;  // above every slot; ~0 belongs to liburing
 constexpr unsigned kMostWorkers = 64;  // kernel threads, for files that can only be read by blocking
-constexpr unsigned kReapedAtOnce = 64;
+constexpr Bytes kPortion = 64_KiB;
 constexpr auto kKernelBusyPause = std::chrono::milliseconds(1);
 
 open_how open_how_for(int flags) {
@@ -206,22 +206,22 @@ void RingEngine::take_wake(int result) {
   if (!closing_) queue_wake_read();
 }
 
+// A portion at a time: the caller starts new reads before the rest is copied and looked at, so that storage does not
+// idle meanwhile.
 void RingEngine::reap() {
-  io_uring_cqe* completions[kReapedAtOnce];
-  for (;;) {
-    const unsigned count = io_uring_peek_batch_cqe(&ring_, completions, kReapedAtOnce);
-    for (unsigned i = 0; i < count; ++i) {
-      const std::uint64_t tag = io_uring_cqe_get_data64(completions[i]);
-      const int result = completions[i]->res;
-      if (tag == kWakeTag) {
-        take_wake(result);
-      } else {
-        ReadTask& task = tasks_[tag];
-        proceed(static_cast<std::uint32_t>(tag), task.opening() ? task.opened(result) : task.read_returned(result));
-      }
+  io_uring_cqe* completion = nullptr;
+  for (Bytes arrived = 0; arrived < kPortion && io_uring_peek_cqe(&ring_, &completion) == 0;) {
+    const std::uint64_t tag = io_uring_cqe_get_data64(completion);
+    const int result = completion->res;
+    io_uring_cqe_seen(&ring_, completion);
+    if (tag == kWakeTag) {
+      take_wake(result);
+      continue;
     }
-    io_uring_cq_advance(&ring_, count);
-    if (count < kReapedAtOnce) return;
+    ReadTask& task = tasks_[tag];
+    const bool opening = task.opening();
+    if (!opening) arrived += static_cast<Bytes>(std::max(result, 0));
+    proceed(static_cast<std::uint32_t>(tag), opening ? task.opened(result) : task.read_returned(result));
   }
 }
 

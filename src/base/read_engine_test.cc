@@ -66,6 +66,32 @@ TEST_P(ReadEngineTest, RangesOfOneOpenFileArrive) {
   EXPECT_GE(fcntl(file.get(), F_GETFD), 0) << "a given descriptor stays open";
 }
 
+TEST_P(ReadEngineTest, WhatArrivedTogetherIsHandedOverInPortions) {
+  if (std::get<0>(GetParam()) != "uring") GTEST_SKIP() << "the pool's threads do not wait for the caller";
+  constexpr std::size_t kLength = 100'000;
+  folder_.write("shard.tar", content_of(5, kLength));
+  const FileStamp stamp = stamp_of_path(folder_.path("shard.tar"));
+  const Descriptor file = std::move(*open_below(root_.get(), "shard.tar", std::get<1>(GetParam()) ? O_DIRECT : 0));
+  std::vector<Target> targets(16);
+  std::vector<ReadJob> jobs;
+  for (Target& target : targets) {
+    jobs.push_back(job(target, 0, kLength));
+    jobs.back().tag = jobs.size() - 1;
+    jobs.back().expect = stamp;
+    jobs.back().fd = file.get();
+  }
+  auto engine = open({.depth = 16});
+  (*engine)->submit(jobs);
+  std::vector<ReadResult> results;
+  const Time deadline = now() + seconds(30);
+  while (results.size() < jobs.size() && now() < deadline) {
+    const std::size_t before = results.size();
+    (*engine)->wait(results, deadline);
+    EXPECT_LE(results.size() - before, 1u) << "the caller can start a read before the next 100,000 bytes are copied";
+  }
+  EXPECT_EQ(results.size(), jobs.size());
+}
+
 TEST_P(ReadEngineTest, AMissingFileFailsWithItsErrno) {
   auto engine = open({});
   Target target{.path = "nowhere/file.jpg"};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace foreload {
 namespace {
@@ -26,8 +27,11 @@ std::uint64_t Pacer::lookahead_batches() const {
 }
 
 Origin Pacer::route(Bytes length, std::uint64_t batches_left) const {
-  const auto near = costs_[index(Origin::kDisk)].estimate(length, queued_[index(Origin::kDisk)]);
-  const auto far = costs_[index(Origin::kSource)].estimate(length, queued_[index(Origin::kSource)]);
+  const auto [disk, source] = std::pair(queued_[index(Origin::kDisk)], queued_[index(Origin::kSource)]);
+  const auto near = costs_[index(Origin::kDisk)].estimate(length, disk);
+  // Behind as long a queue: a consumer that takes all that it gets always has one, and the source is not there to
+  // shorten it.
+  const auto far = costs_[index(Origin::kSource)].estimate(length, std::max(disk, source));
   if (!near || !far) return Origin::kDisk;
   const bool in_time = *near <= step_ * static_cast<std::int64_t>(std::min<std::uint64_t>(batches_left, 1 << 20));
   return !in_time && *far * kWorthLeaving < *near ? Origin::kSource : Origin::kDisk;

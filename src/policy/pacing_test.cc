@@ -125,6 +125,8 @@ TEST(PacerTest, TheDiskIsLeftOnlyWhenItIsLateAndTheSourceMuchQuicker) {
   Pacer alike = experienced(1e8, 2e8);
   alike.on_asked(Origin::kDisk, 100'000);
   EXPECT_EQ(alike.route(100'000, 0), Origin::kDisk);
+  alike.on_asked(Origin::kDisk, 100'000'000);
+  EXPECT_EQ(alike.route(100'000, 0), Origin::kDisk) << "however many wait";
   EXPECT_EQ(Pacer({}).route(100'000, 0), Origin::kDisk) << "nothing is known";
 }
 

@@ -31,7 +31,8 @@ std::vector<std::byte> pixels(std::span<const std::byte> jpeg, std::size_t pictu
   if (!chain) return {};
   ChainRunner runner(*chain);
   std::vector<std::byte> out(chain->output().bytes());
-  if (!runner.begin(jpeg, prep_key(1, picture), {.offsets = rows}) || !runner.finish(out) || runner.damaged()) return {};
+  if (!runner.begin(jpeg, prep_key(1, picture), {.offsets = rows}) || !runner.finish(out) || runner.damaged())
+    return {};
   return out;
 }
 
