@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "foreload/schedule.h"
 
@@ -29,71 +30,71 @@ bool all_fit(std::uint64_t samples, Bytes capacity, const Footprint& footprint) 
 
 }  // namespace
 
-// Gives out homes in several passes, or one by one.
+// A placement while it is made: samples are offered in the order of their right to a home.
 class Placement::Filling {
  public:
-  Filling(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint)
+  Filling(std::uint64_t samples, Bytes capacity, const Footprint& footprint)
       : footprint_(footprint),
         all_(all_fit(samples, capacity, footprint)),
-        order_({.samples = samples, .seed = seed, .shuffle = !all_}),
-        least_(all_ ? 0 : std::max<Bytes>(1, capacity / kFullShare)),
-        left_(capacity) {
+        capacity_(capacity),
+        left_(capacity),
+        least_(all_ ? 0 : std::max<Bytes>(1, capacity / kFullShare)) {
     placement_.home_.resize(samples);
   }
 
-  SampleId at(Position position) const { return order_.sample_at(kPlacementEpoch, position); }
+  bool all() const { return all_; }
   bool is_full() const { return left_ < least_; }
   void offer(SampleId id) {
     const Bytes bytes = footprint_(id);
     if (bytes == 0 || bytes > left_) return;
     placement_.home_[id] = true;
     placement_.homes_ += 1;
-    placement_.bytes_ += bytes;
     left_ -= bytes;
   }
-  template <typename Wanted>
-  void pass(const Wanted& wanted) {
-    for (Position position = 0; position < order_.size() && !is_full(); ++position) {
-      const SampleId id = at(position);
-      if (wanted(id)) offer(id);
-    }
+  Placement finish() {
+    placement_.bytes_ = capacity_ - left_;
+    return std::move(placement_);
   }
-  Placement end() { return std::move(placement_); }
 
  private:
   const Footprint& footprint_;
-  bool all_;
-  Schedule order_;
-  Bytes least_;
+  const bool all_;
+  const Bytes capacity_;
   Bytes left_;
+  const Bytes least_;
   Placement placement_;
 };
 
-Placement Placement::plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint,
-                          const std::function<bool(SampleId)>& first) {
-  if (!first) return plan_below({}, samples, capacity, seed, footprint);
-  Filling filling(samples, capacity, seed, footprint);
-  filling.pass(first);
-  filling.pass([&](SampleId id) { return !first(id); });
-  return filling.end();
+Placement Placement::plan(std::uint64_t samples, Bytes capacity, std::uint64_t seed, const Footprint& footprint) {
+  return plan_below({}, samples, capacity, seed, footprint);
 }
 
 Placement Placement::plan_below(const Placement& above, std::uint64_t samples, Bytes capacity, std::uint64_t seed,
                                 const Footprint& footprint) {
-  Filling filling(samples, capacity, seed, footprint);
-  filling.pass([&](SampleId id) { return !above.is_home(id); });
-  if (above.homes() > 0) filling.pass([&](SampleId id) { return above.is_home(id); });
-  return filling.end();
+  Filling filling(samples, capacity, footprint);
+  const Schedule order({.samples = samples, .seed = seed, .shuffle = !filling.all()});
+  const auto place = [&](bool copies) {
+    for (Position position = 0; position < samples && !filling.is_full(); ++position) {
+      const SampleId id = order.sample_at(kPlacementEpoch, position);
+      if (above.is_home(id) == copies) filling.offer(id);
+    }
+  };
+  place(false);
+  if (above.homes() > 0) place(true);
+  return filling.finish();
 }
 
 Placement Placement::plan_most_used(std::span<const std::uint16_t> uses, Bytes capacity, std::uint64_t seed,
                                     const Footprint& footprint) {
-  Filling filling(uses.size(), capacity, seed, footprint);
+  Filling filling(uses.size(), capacity, footprint);
+  const Schedule order({.samples = uses.size(), .seed = seed, .shuffle = !filling.all()});
   std::vector<SampleId> ids(uses.size());
-  for (Position position = 0; position < ids.size(); ++position) ids[position] = filling.at(position);
+  for (Position position = 0; position < ids.size(); ++position) {
+    ids[position] = order.sample_at(kPlacementEpoch, position);
+  }
   std::ranges::stable_sort(ids, [&](SampleId a, SampleId b) { return uses[a] > uses[b]; });
   for (std::size_t i = 0; i < ids.size() && !filling.is_full(); ++i) filling.offer(ids[i]);
-  return filling.end();
+  return filling.finish();
 }
 
 bool Placement::is_home(SampleId id) const {

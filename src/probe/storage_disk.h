@@ -7,6 +7,7 @@
 #include "foreload/result.h"
 #include "foreload/schedule.h"
 #include "foreload/source.h"
+#include "policy/eviction.h"
 #include "tier/tier_stack.h"
 
 namespace foreload {
