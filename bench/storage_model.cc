@@ -80,6 +80,17 @@ void page_cache_row(const StorageBench& bench, const Steady& ours, int percent) 
 }
 
 // Epoch time against max(D·(1−x)/S, D/P, D/G).
+// The same cache, but whoever was used least recently goes.
+Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& ours, Duration step) {
+  options.eviction = Eviction::kLru;
+  FORELOAD_ASSIGN(const Steady lru, steady_epochs(bench, options, step));
+  bench.report.add(
+      fmt::format("storage/lru_against_ours_{:.0f}", 100 * ours.cached), lru.seconds / ours.seconds, "ratio", 1.0, true,
+      fmt::format("epoch time with eviction=lru and a cache of {:.1f} %, median of {} later epochs: {:.3f} s",
+                  100 * lru.cached, kRounds, lru.seconds));
+  return {};
+}
+
 }  // namespace
 
 Status bench_model(const StorageBench& bench) {
@@ -102,6 +113,7 @@ Status bench_model(const StorageBench& bench) {
     bench.report.add(fmt::format("storage/source_bytes_off_plan_{}", percent), std::abs(ours.off_plan), "share", 0.01,
                      false, how + "; the epoch whose source bytes are farthest from dataset - cache");
     page_cache_row(bench, ours, percent);
+    FORELOAD_TRY(lru_row(bench, options, ours, step));
   }
   return {};
 }

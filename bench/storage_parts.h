@@ -19,7 +19,7 @@ struct StorageBench {
   BenchReport& report;
 };
 
-// Epoch time and source bytes against the model; beside them the page cache.
+// Epoch time and source bytes against the model; beside them the page cache and lru.
 Status bench_model(const StorageBench& bench);
 // The started program's part of it: reads `samples` through the page cache of a control group, and prints what came
 // from the disk.
