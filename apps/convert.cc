@@ -146,7 +146,8 @@ Command convert_command(CLI::App& app) {
       kExamples);
   auto flags = std::make_shared<ConvertFlags>();
   ConvertOptions& o = flags->options;
-  command->add_option("SRC", flags->source, "Folder, tar file or list of tars (train-{000..009}.tar)")->required();
+  command->add_option("SRC", flags->source, "Folder, tar file, list of tars (train-{000..009}.tar), or URL")
+      ->required();
   command->add_option("DST", o.destination, "Folder to write to: new, empty, or begun by the same command")->required();
   command->add_option("--shard-size", flags->shard_size, "Bytes of the source that go into one shard")
       ->capture_default_str();

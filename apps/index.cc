@@ -186,7 +186,10 @@ Command index_command(CLI::App& app) {
       add_command(app, "index", "Builds or shows the index of a dataset: count, bytes, classes, dimensions", kExamples);
   auto options = std::make_shared<IndexOptions>();
   SourceOptions& source = options->source;
-  command->add_option("URI", source.datasets, "Folder, tar file or list of tars; several are concatenated")->required();
+  command
+      ->add_option("URI", source.datasets,
+                   "Folder, tar file, list of tars, or URL (http, https, s3); several are concatenated")
+      ->required();
   command->add_option("--subset", options->subset, "Only these: ids or keys, \"0,5,7\" or @FILE with one per line");
   options->tokens.declare(*command);
   command->add_option("--label-field", source.label_field, "Field of a tar's JSON members that holds the label")

@@ -44,7 +44,8 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   Texts& t = *texts_;
   o.batch = 64;
   command
-      .add_option("URI", o.dataset, "Folder, tar file or list of tars (train-{000..009}.tar); several are concatenated")
+      .add_option("URI", o.dataset,
+                  "Folder, tar file, list of tars (train-{000..009}.tar), or URL; several are concatenated")
       ->required();
   add_number(command, "--batch", o.batch, "Samples per batch and learner");
   add_number(command, "--global-batch", o.global_batch,

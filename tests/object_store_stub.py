@@ -407,6 +407,8 @@ class Stub:
         parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">',
                  f"<Name>{self.bucket}</Name><Prefix>{escape(quote(prefix))}</Prefix><KeyCount>{len(entries)}</KeyCount>",
                  f"<MaxKeys>{page}</MaxKeys><IsTruncated>{'true' if truncated else 'false'}</IsTruncated>"]
+        if parameters.get("encoding-type") == "url":
+            parts.append("<EncodingType>url</EncodingType>")
         if truncated:
             parts.append(f"<NextContinuationToken>{escape(last)}</NextContinuationToken>")
         for name, common in entries.items():

@@ -77,8 +77,8 @@ struct TokenSequences {
 };
 
 struct SourceOptions {
-  // Each is a folder, a tar file, or a list of tars ("train-{000..009}.tar", "train-*.tar");
-  // several are concatenated in this order.
+  // Each is a folder, a tar file, or a list of tars ("train-{000..009}.tar", "train-*.tar"), or one of these behind a
+  // URL (http, https, s3; docs/usage.md); several are concatenated in this order.
   std::vector<std::string> datasets{};
   // Which samples to take, in this order: ids or keys. Empty: all.
   std::variant<std::monostate, std::vector<SampleId>, std::vector<std::string>> subset{};
@@ -87,7 +87,7 @@ struct SourceOptions {
   // Tar members "key.json": the field that holds the label.
   std::string label_field = "label";
   // Where the index is kept. Empty: beside the dataset, or in the user's cache folder when that
-  // is not writable.
+  // is not writable or remote.
   std::string index_folder{};
   bool rebuild_index = false;
   bool keep_index = true;  // false: one that is there is used, but nothing is written

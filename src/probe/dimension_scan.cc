@@ -21,7 +21,7 @@ namespace {
 
 // Nearly all headers end before; a file with a large preview or colour profile is read as a whole.
 constexpr Bytes kHeaderBytes = 32_KiB;
-constexpr unsigned kRemoteThreads = 32;  // they wait for answers most of the time
+constexpr unsigned kRemoteThreads = 16;  // they wait for answers most of the time; as many connections are kept
 
 class Scanner {
  public:

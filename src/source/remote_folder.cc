@@ -1,11 +1,14 @@
 // The objects below a prefix of a bucket as a folder of files: one listing tells names, sizes and ETags, so indexing
-// needs no other request. An index is current while a new listing says the same: there is no other way to know.
+// needs no other request. An index is current while a new listing says the same: there is no other way to know. The
+// keys of the index divide that listing in parts which are asked for together; a server that does not list in byte
+// order gives something else then, and is listed again from front to back.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "base/thread.h"
 #include "base/write_file.h"
 #include "source/dataset.h"
 #include "source/directory.h"
@@ -18,6 +21,9 @@
 namespace foreload {
 
 namespace {
+
+constexpr std::size_t kParts = 16;
+constexpr std::uint64_t kPartSamples = 2000;  // at least: two requests
 
 struct Object {
   std::string name;
@@ -126,18 +132,48 @@ class ObjectsDataset final : public Dataset {
   }
 
  private:
+  Result<std::vector<ListedObject>> list(HttpClient& client, const KeyRange& range) const;
+  Result<std::vector<std::byte>> scan_parts(std::span<const KeyRange> parts, ScanContext& context) const;
+  bool lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const;
+
   const Place place_;
 };
 
-Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const {
-  const std::int64_t scan_time_ns = wall_clock_ns();
-  HttpClient client;
-  FolderOfObjects found(context);
+// Ranges that together are everything.
+std::vector<KeyRange> parts_of(const IndexView& index) {
+  const std::uint64_t count = std::min<std::uint64_t>(kParts, index.size() / kPartSamples + 1);
+  std::vector<std::string> bounds;
+  for (std::uint64_t i = 1; i < count; ++i) bounds.push_back(index.key(i * index.size() / count));
+  std::sort(bounds.begin(), bounds.end());
+  std::vector<KeyRange> parts(1);
+  for (const std::string& bound : bounds) {
+    parts.back().until = bound;
+    parts.push_back({.after = bound});
+  }
+  return parts;
+}
+
+Result<std::vector<ListedObject>> ObjectsDataset::list(HttpClient& client, const KeyRange& range) const {
+  std::vector<ListedObject> objects;
   const auto& store = static_cast<const S3Store&>(*place_.store);
-  FORELOAD_TRY(list_objects(store, client, "", [&](ListedObject object) -> Status {
-    found.take(std::move(object));
+  FORELOAD_TRY(list_objects(store, client, range, [&](ListedObject object) -> Status {
+    objects.push_back(std::move(object));
     return {};
   }));
+  return objects;
+}
+
+Result<std::vector<std::byte>> ObjectsDataset::scan_parts(std::span<const KeyRange> parts, ScanContext& context) const {
+  const std::int64_t scan_time_ns = wall_clock_ns();
+  HttpClient client;
+  std::vector<Result<std::vector<ListedObject>>> listed(parts.size(), std::vector<ListedObject>());
+  parallel_for(static_cast<unsigned>(parts.size()), parts.size(),
+               [&](std::uint64_t i) { listed[i] = list(client, parts[i]); });
+  FolderOfObjects found(context);
+  for (auto& part : listed) {
+    FORELOAD_ASSIGN(std::vector<ListedObject> objects, std::move(part));
+    for (ListedObject& object : objects) found.take(std::move(object));
+  }
   auto content = index_of_folder(std::move(found).finish(), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
   return Error{
@@ -147,14 +183,28 @@ Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const 
                   place_.folder, payload_extensions(), context.warnings.count(Cause::kOtherExtension), place_.folder)};
 }
 
-bool ObjectsDataset::is_current(const IndexView& index, const std::string&, unsigned threads) const {
+Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const {
+  const KeyRange everything;
+  return scan_parts({&everything, 1}, context);
+}
+
+bool ObjectsDataset::lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const {
   Warnings warnings;
   ScanProgress progress;
-  ScanContext context{threads, warnings, progress};
-  const auto content = scan(context);
+  ScanContext context{1, warnings, progress};
+  const auto content = scan_parts(parts, context);
   if (!content) return false;
   const auto now = IndexView::parse(*content);
   return now.ok() && are_same(index, *now);
+}
+
+bool ObjectsDataset::is_current(const IndexView& index, const std::string&, unsigned) const {
+  if (index.kind() != IndexKind::kFolder) return false;
+  const std::vector<KeyRange> parts = parts_of(index);
+  if (lists_the_same(index, parts)) return true;
+  // Perhaps the server has another order.
+  const KeyRange everything;
+  return parts.size() > 1 && lists_the_same(index, {&everything, 1});
 }
 
 }  // namespace

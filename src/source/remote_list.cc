@@ -35,8 +35,8 @@ Status add_matches(const Place& place, const std::string& pattern, std::vector<s
   }
   HttpClient client;
   std::vector<std::string> matches;
-  const std::string prefix = pattern.substr(0, pattern.find_first_of(kGlob));
-  FORELOAD_TRY(list_objects(*store, client, prefix, [&](ListedObject object) -> Status {
+  const KeyRange range{.prefix = pattern.substr(0, pattern.find_first_of(kGlob))};
+  FORELOAD_TRY(list_objects(*store, client, range, [&](ListedObject object) -> Status {
     const bool fits = fnmatch(pattern.c_str(), object.key.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
     if (fits) matches.push_back(std::move(object.key));
     return {};

@@ -12,7 +12,7 @@ namespace foreload {
 
 namespace {
 
-constexpr unsigned kRemoteThreads = 32;  // they wait for answers most of the time
+constexpr unsigned kRemoteThreads = 16;  // they wait for answers most of the time; as many connections are kept
 
 class LocalShards final : public ShardFiles {
  public:

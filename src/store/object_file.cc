@@ -65,6 +65,13 @@ Result<ObjectPart> read_part(const ObjectStore& store, HttpClient& client, std::
 
 Result<FileStamp> stamp_of_object(const ObjectStore& store, HttpClient& client, std::string_view key) {
   FORELOAD_ASSIGN(const HttpResponse response, client.send([&] { return store.head(key); }, kRoomForErrors));
+  // Servers that make their answers up need not know HEAD, or lengths.
+  const bool says_nothing =
+      response.status == 405 || response.status == 501 || (response.status == 200 && response.content_length == 0);
+  if (says_nothing) {
+    FORELOAD_ASSIGN(const ObjectPart part, read_part(store, client, key, 0, 1));
+    return part.stamp;
+  }
   if (response.status != 200) return store.refused(key, response);
   return stamp_of(response);
 }

@@ -94,11 +94,13 @@ HttpRequest S3Store::head(std::string_view key) const {
   return signed_request({"HEAD", url_of(key), {}});
 }
 
-HttpRequest S3Store::list(std::string_view prefix, std::string_view token) const {
+HttpRequest S3Store::list(const KeyRange& range, std::string_view token) const {
   std::string url = base_ + "?";
   if (!token.empty()) url += fmt::format("continuation-token={}&", percent_encode(token, false));
-  url +=
-      fmt::format("encoding-type=url&list-type=2&prefix={}", percent_encode(folder_.path + std::string(prefix), false));
+  url += "encoding-type=url&list-type=2&prefix=" + percent_encode(folder_.path + range.prefix, false);
+  if (token.empty() && !range.after.empty()) {
+    url += "&start-after=" + percent_encode(folder_.path + range.after, false);
+  }
   return signed_request({"GET", std::move(url), {}});
 }
 
@@ -118,33 +120,36 @@ Error S3Store::refused(std::string_view key, const HttpResponse& response) const
                                  shown(error->code), shown(error->message))};
 }
 
-Status list_objects(const S3Store& store, HttpClient& client, std::string_view prefix,
+Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& range,
                     const std::function<Status(ListedObject)>& take) {
-  const std::string begins_with = store.prefix() + std::string(prefix);
-  const std::string shown_place = store.display(prefix);
+  const std::string begins_with = store.prefix() + range.prefix;
+  const std::string place = store.display(range.prefix);
   std::string token;
   for (std::uint64_t number = 0; number < kMostPages; ++number) {
     FORELOAD_ASSIGN(const HttpResponse response,
-                    client.send([&] { return store.list(prefix, token); }, kLongestListPage));
-    if (response.status != 200) return store.refused(prefix, response);
+                    client.send([&] { return store.list(range, token); }, kLongestListPage));
+    if (response.status != 200) return store.refused(range.prefix, response);
     auto page = parse_list_page(response.body);
     if (!page) {
-      return Error{Code::kIo,
-                   fmt::format("cannot list {}: {}; is this an S3 endpoint?", shown_place, page.error().message)};
+      return Error{Code::kIo, fmt::format("cannot list {}: {}; is this an S3 endpoint?", place, page.error().message)};
     }
     for (ListedObject& object : page->objects) {
       if (object.key.compare(0, begins_with.size(), begins_with) != 0) {
-        return Error{Code::kIo, fmt::format("the listing of {} has a key that does not belong there: {}", shown_place,
+        return Error{Code::kIo, fmt::format("the listing of {} has a key that does not belong there: {}", place,
                                             shown(object.key))};
       }
       object.key.erase(0, store.prefix().size());
+      if (!range.after.empty() && object.key <= range.after) {
+        return Error{Code::kIo, fmt::format("the listing of {} does not begin where it was asked to", place)};
+      }
+      if (!range.until.empty() && object.key > range.until) return {};
       FORELOAD_TRY(take(std::move(object)));
     }
     if (page->next_token.empty()) return {};
     if (page->next_token == token) break;
     token = std::move(page->next_token);
   }
-  return Error{Code::kIo, fmt::format("the listing of {} does not end", shown_place)};
+  return Error{Code::kIo, fmt::format("the listing of {} does not end", place)};
 }
 
 }  // namespace foreload

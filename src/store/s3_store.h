@@ -14,6 +14,13 @@
 
 namespace foreload {
 
+// Which keys of a store to list; all are without the store's own prefix.
+struct KeyRange {
+  std::string prefix{};  // they begin with it
+  std::string after{};   // they come behind it in byte order; empty: no bound
+  std::string until{};   // and not behind this one; empty: no bound
+};
+
 class S3Store final : public ObjectStore {
  public:
   // kInvalid: the endpoint is no URL. REQUIRES: the path of `folder` is empty or ends with a slash.
@@ -24,8 +31,8 @@ class S3Store final : public ObjectStore {
   HttpRequest head(std::string_view key) const override;
   Error refused(std::string_view key, const HttpResponse& response) const override;
 
-  // One page of the keys that begin with `prefix`. `token`: of the page before, or empty.
-  HttpRequest list(std::string_view prefix, std::string_view token) const;
+  // One page of keys. `token`: of the page before, or empty.
+  HttpRequest list(const KeyRange& range, std::string_view token) const;
   // The URL of the bucket: with it two stores of the same name are told apart.
   const std::string& base() const { return base_; }
   const std::string& prefix() const { return folder_.path; }  // of all keys here
@@ -43,9 +50,9 @@ class S3Store final : public ObjectStore {
   const std::string base_;  // ends with a slash
 };
 
-// Calls `take` with every object whose key begins with `prefix`, in the server's order; a key is what follows the
-// store's own prefix. Blocks for a request per 1,000 objects.
-Status list_objects(const S3Store& store, HttpClient& client, std::string_view prefix,
+// Calls `take` with every object of the range, in the server's order; its key is what follows the store's own prefix. A
+// bounded range needs a server that lists in byte order, as S3 does. Blocks for a request per 1,000 objects.
+Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& range,
                     const std::function<Status(ListedObject)>& take);
 
 }  // namespace foreload

@@ -50,14 +50,23 @@ TEST(S3StoreTest, RequestsAreSignedOnlyWithCredentials) {
   const auto anonymous = store_at("s3://bucket/p/", {});
   EXPECT_FALSE(has_header(anonymous->get("k", 0, 1), "Authorization"));
   const auto known = store_at("s3://bucket/p/", {.credentials = {"ID", "secret", "token"}});
-  for (const HttpRequest& request : {known->get("k", 5, 10), known->head("k"), known->list("a/b", "t=k")}) {
+  for (const HttpRequest& request : {known->get("k", 5, 10), known->head("k"), known->list({.prefix = "a/b"}, "t=k")}) {
     EXPECT_TRUE(has_header(request, "Authorization"));
     EXPECT_TRUE(has_header(request, "x-amz-security-token"));
   }
   EXPECT_TRUE(has_header(known->get("k", 5, 10), "Range"));
-  EXPECT_EQ(known->list("a/b", "t=k").url,
+  EXPECT_EQ(known->list({.prefix = "a/b"}, "t=k").url,
             "https://bucket.s3.us-east-1.amazonaws.com/"
             "?continuation-token=t%3Dk&encoding-type=url&list-type=2&prefix=p%2Fa%2Fb");
+}
+
+TEST(S3StoreTest, AListingMayBeginBehindAKey) {
+  const auto store = store_at("s3://bucket/p/", {.endpoint = "http://host"});
+  const KeyRange range{.prefix = "a/", .after = "a/b c", .until = "a/d"};
+  EXPECT_EQ(store->list(range, "").url,
+            "http://host/bucket/?encoding-type=url&list-type=2&prefix=p%2Fa%2F&start-after=p%2Fa%2Fb%20c");
+  EXPECT_EQ(store->list(range, "t").url,
+            "http://host/bucket/?continuation-token=t&encoding-type=url&list-type=2&prefix=p%2Fa%2F");
 }
 
 TEST(S3StoreTest, RefusalsSayWhatToDo) {
