@@ -40,8 +40,8 @@ class DatasetTest(RefusalTest):
             self.refused("run", path, words=words)
 
     def test_addresses_that_are_no_paths(self):
-        for uri in (f"file:{self.good}", f"file://{self.good}", "pipe:cat /etc/passwd", "http://127.0.0.1:9/x.tar",
-                    "https://127.0.0.1/x", "s3://bucket/key", "gs://bucket/key", "data:,x", "fd:0"):
+        for uri in (f"file:{self.good}", f"file://{self.good}", "pipe:cat /etc/passwd", "http:127.0.0.1:9/x.tar",
+                    "https://127.0.0.1/x", "s3://b/key", "gs://bucket/key", "data:,x", "fd:0"):
             self.refused("run", uri, words=[uri], codes=(2,))
 
     def test_files_that_can_not_be_read(self):

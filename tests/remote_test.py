@@ -61,6 +61,7 @@ class RemoteTest(ProgramTest):
 
     def counted(self):
         """What the stub was asked since the last call."""
+        program.wait_until(lambda: self.stub.stats.running == 0)  # it counts after it has answered
         now = self.stub.stats.as_dict()
         before, self.before = getattr(self, "before", {}), now
         return {name: now[name] - before.get(name, 0) for name in ("requests", "gets", "heads", "lists", "bytes")}
