@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "policy/eviction.h"
 #include "probe/child.h"
 #include "probe/storage_set.h"
 
@@ -46,8 +47,8 @@ Result<std::unique_ptr<DiskPath>> DiskPath::open(const Source& source, const Dis
       open_read_engine({.depth = options.depth, .direct = options.direct, .bounce_bytes = source.max_length()}));
   auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::nullopt,
                                              SourceTierOptions{.direct = options.direct});
-  path->tiers_ = std::make_unique<TierStack>(source, path->nowhere_, *path->arena_, std::move(bottom),
-                                             std::make_unique<DiskTier>(std::move(store)));
+  path->tiers_ = std::make_unique<TierStack>(source, std::make_unique<KeptHomes>(path->nowhere_), *path->arena_,
+                                             std::move(bottom), std::make_unique<DiskTier>(std::move(store)));
   FORELOAD_TRY(flush(path->data_file()));
   if (options.direct) FORELOAD_TRY(forget_file(path->data_file()));
   return path;
