@@ -86,8 +86,8 @@ Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& o
   FORELOAD_ASSIGN(const Steady lru, steady_epochs(bench, options, step));
   bench.report.add(
       fmt::format("storage/lru_against_ours_{:.0f}", 100 * ours.cached), lru.seconds / ours.seconds, "ratio", 1.0, true,
-      fmt::format("epoch time with eviction=lru and a cache of {:.1f} %, median of {} later epochs: {:.3f} s",
-                  100 * lru.cached, kRounds, lru.seconds));
+      fmt::format("epoch time with eviction=lru and the same memory ({:.1f} %), median of {} later epochs: {:.3f} s",
+                  100 * ours.cached, kRounds, lru.seconds));
   return {};
 }
 

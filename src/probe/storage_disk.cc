@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "policy/eviction.h"
 #include "probe/child.h"
 #include "probe/storage_set.h"
 
