@@ -19,6 +19,7 @@
 #include "source/local_source.h"
 #include "subset.h"
 #include "token_flags.h"
+#include "warm_flags.h"
 
 namespace foreload {
 
@@ -28,13 +29,17 @@ constexpr const char* kExamples =
     "  foreload index imagenet/train                 build or show the index\n"
     "  foreload index 'shards/train-{000..009}.tar'  of tar shards\n"
     "  foreload index imagenet/train --dimensions    read every header once, and\n"
-    "                                                keep width and height";
+    "                                                keep width and height\n"
+    "  foreload index s3://bucket/train/ --warm --disk /ssd/cache\n"
+    "                                                fill the disk cache now, so that the\n"
+    "                                                first epoch reads nothing else";
 
 struct IndexOptions {
   SourceOptions source;
   std::string subset;
   TokenFlags tokens;
   bool dimensions = false;
+  WarmFlags warm;
 };
 
 // Of one quantity over all samples.
@@ -176,7 +181,10 @@ Result<Json> run_index(IndexOptions options, const Output& output) {
   }
   const Summary summary = summarise(*source);
   print(output, *source, summary);
-  return to_json(*source, summary, seconds(now() - start));
+  FORELOAD_ASSIGN(const Json warmed, options.warm.run(options.source, output));
+  Json report = to_json(*source, summary, seconds(now() - start));
+  if (!warmed.is_null()) report["warm"] = warmed;
+  return report;
 }
 
 }  // namespace
@@ -198,6 +206,7 @@ Command index_command(CLI::App& app) {
   add_number(*command, "--threads", source.threads, "0: one per core");
   command->add_flag("--rebuild", source.rebuild_index)->description("Ignore the index that is there");
   command->add_flag("--dimensions", options->dimensions)->description("Read every header once, and keep what it says");
+  options->warm.declare(*command);
   return {command, [options](const Output& output) { return run_index(*options, output); }};
 }
 

@@ -24,7 +24,8 @@ add_executable(foreload_cli
   apps/stream_hash.cc
   apps/streams.cc
   apps/subset.cc
-  apps/token_flags.cc)
+  apps/token_flags.cc
+  apps/warm_flags.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.

@@ -165,6 +165,7 @@ struct LoaderStats {
   Bytes disk_capacity = 0;         // what the disk tier may keep; 0: there is none
   Bytes disk_used = 0;             // what it keeps by now
   std::uint64_t disk_damaged = 0;  // samples that it had to drop
+  bool filled = false;             // all that memory and disk will keep for the next epoch is there
   std::uint64_t rewritten = 0;     // of the cached samples: made crop-addressable
   ObjectStats objects{};
   unsigned ring_slots = 0;

@@ -33,7 +33,7 @@ enum class EventKind : std::uint16_t {
   kDiskDropped = 18,  // the disk had the sample, but wrong: it was read from the source. a: id, b: length
   kAsked = 19,        // it is not in memory and waits for its origin. a: id, b: length, c: fill << 8 | origin
   kRouted = 20,       // the disk has it too. a: id, b: length, c: batches until it is needed << 8 | chosen origin
-  kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: slots of the ring
+  kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: objects << 32 | slots
   kPart = 22,         // only a part of the sample is needed. a: its length, b: that of the part, c: is the part read?
   kEvicted = 23,      // a sample left its home in memory. a: id, b: length, c: the newcomer
   kSpared = 24,       // the same, but it was in use and stays. a: id, b: length, c: the newcomer

@@ -335,6 +335,7 @@ LoaderStats Loader::Parts::stats() const {
           .disk_capacity = disk != nullptr ? disk->store().capacity() : 0,
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
           .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,
+          .filled = pipeline_->filled(),
           .rewritten = pipeline_->rewritten(),
           .objects = tiers_->object_stats(),
           .ring_slots = desk_->ring().slots(),

@@ -46,7 +46,11 @@ class LoaderEvictionTest : public testing::Test {
     Bytes memory = 0;
     for (const EpochStats& epoch : stats.epochs) {
       memory += epoch.memory_bytes;
-      EXPECT_EQ(epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes, epoch.samples * Ledger::kLength);
+      const Bytes counted = epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes;
+      // Known homes are filled ahead of their use, which is counted, too.
+      const Bytes delivered = epoch.samples * Ledger::kLength;
+      EXPECT_TRUE(counted == delivered || (counted > delivered && !evicts(options.eviction)))
+          << counted << " " << delivered;
     }
     return memory;
   }
@@ -150,7 +154,7 @@ class RecordedRoom : public Room {
       while (use < events_.size() && !is_use(events_[use].kind)) ++use;
       if (use == events_.size()) break;
       policy.use(events_[use].a, events_[use].epoch * positions + events_[use].position);
-      if (events_[use].kind == EventKind::kReadStarted) {
+      if (events_[use].kind == EventKind::kAsked) {
         const bool admitted = policy.admit(events_[use].a, *this);
         EXPECT_EQ(admitted, !is(EventKind::kBypassed)) << "event " << next_;
         if (!admitted) ++next_;
@@ -163,7 +167,7 @@ class RecordedRoom : public Room {
   }
 
   static bool is_use(EventKind kind) {
-    return kind == EventKind::kHit || kind == EventKind::kReadStarted || kind == EventKind::kJoined;
+    return kind == EventKind::kHit || kind == EventKind::kAsked || kind == EventKind::kJoined;
   }
 
  private:

@@ -34,7 +34,7 @@ void Fetcher::run(std::uint64_t number) {
           .kind = EventKind::kPacing,
           .a = parts_.tiers.max_depth(),
           .b = parts_.stream.assignment().max_share(),
-          .c = parts_.ring.slots()});
+          .c = std::uint64_t{pacer_.options().objects} << 32 | parts_.ring.slots()});
   while (!stopping_) {
     const Time current = now();
     open_slots(current);

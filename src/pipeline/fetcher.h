@@ -36,6 +36,7 @@ struct FetcherParts {
   EventRecord* record;   // may be null
   const Chain* chain;    // to know crops in advance; null: samples are always read whole
   std::uint64_t seed;
+  std::atomic<bool>& filled;  // set when no home stands empty that the next epoch needs
 };
 
 class Fetcher {

@@ -76,7 +76,10 @@ void Fetcher::fill(Time now) {
   }
   const std::uint64_t end = ask_number_ + parts_.stream.assignment().batches_per_epoch();
   for (int i = 0; i < kConsideredAtOnce; ++i) {
-    if (fill_number_ >= end || !parts_.stream.has(fill_number_)) return;
+    if (fill_number_ >= end || !parts_.stream.has(fill_number_)) {
+      if (parts_.tiers.is_idle()) parts_.filled = true;
+      return;
+    }
     if (fill_index_ == parts_.stream.batch(fill_number_).count) {
       ++fill_number_;
       fill_index_ = 0;

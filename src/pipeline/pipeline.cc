@@ -20,8 +20,12 @@ Pipeline::~Pipeline() {
 
 Status Pipeline::start(std::uint64_t number) {
   FORELOAD_CHECK(threads_.empty(), "a pipeline is started once at a time");
+  const std::uint64_t last = parts_.source.size() - 1;
   const PacerOptions pacing{
-      .max_depth = parts_.tiers.max_depth(), .batch = options_.batch, .slots = parts_.ring.slots()};
+      .max_depth = parts_.tiers.max_depth(),
+      .batch = options_.batch,
+      .slots = parts_.ring.slots(),
+      .objects = parts_.source.locate(0).store != nullptr || parts_.source.locate(last).store != nullptr};
   fetcher_ = std::make_unique<Fetcher>(FetcherParts{.stream = parts_.stream,
                                                     .source = parts_.source,
                                                     .tiers = parts_.tiers,
@@ -32,7 +36,8 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .hold = options_.hold,
                                                     .record = parts_.record,
                                                     .chain = options_.partial_reads ? &parts_.chain : nullptr,
-                                                    .seed = options_.seed},
+                                                    .seed = options_.seed,
+                                                    .filled = filled_},
                                        pacing);
   preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,
                                                        .chain = parts_.chain,

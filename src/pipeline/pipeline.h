@@ -51,6 +51,7 @@ class Pipeline {
 
   void slot_freed() { parts_.tiers.wake(); }  // any thread
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
+  bool filled() const { return filled_; }
   std::uint64_t rewritten() const { return rewriter_.rewritten(); }
 
  private:
@@ -58,6 +59,7 @@ class Pipeline {
 
   PipelineParts parts_;
   PipelineOptions options_;
+  std::atomic<bool> filled_{false};
   WorkTable works_;
   ScratchPool scratch_;
   Quarantine quarantine_;

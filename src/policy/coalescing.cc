@@ -8,10 +8,19 @@ namespace foreload {
 
 // A request in the making: the range [begin, end) of an object.
 struct Coalescer::Group {
-  std::vector<WantedRange> ranges;
+  std::vector<Places::iterator> places;
   Bytes begin = 0;
   Bytes end = 0;
   Bytes wanted = 0;
+
+  std::uint64_t object() const { return places.front()->second.range.object; }
+  void add(Places::iterator place) {
+    const WantedRange& range = place->second.range;
+    begin = places.empty() ? range.offset : std::min(begin, range.offset);
+    end = std::max(end, range.offset + range.length);
+    wanted += range.length;
+    places.push_back(place);
+  }
 };
 
 void Coalescer::add(const WantedRange& range) {
@@ -21,26 +30,50 @@ void Coalescer::add(const WantedRange& range) {
   oldest_.emplace(turn_++, place);
 }
 
-std::vector<WantedRange> Coalescer::take() {
+std::vector<WantedRange> Coalescer::take(bool patient) {
   if (oldest_.empty()) return {};
-  const auto first = places_.find(oldest_.begin()->second);
+  const Group group = gather(places_.find(oldest_.begin()->second));
+  if (patient && may_grow(group)) return {};
+  last_object_ = group.object();
+  last_end_ = group.end;
+  std::vector<WantedRange> ranges;
+  for (const Places::iterator place : group.places) {
+    ranges.push_back(place->second.range);
+    remove(place);
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const WantedRange& a, const WantedRange& b) { return a.offset < b.offset; });
+  return ranges;
+}
+
+Coalescer::Group Coalescer::gather(Places::iterator first) {
   Group group;
   auto after = std::next(first);
   auto before = first == places_.begin() ? places_.end() : std::prev(first);
-  move_into(group, first);
-  while (after != places_.end() && fits(group, after->second.range)) move_into(group, after++);
+  group.add(first);
+  while (after != places_.end() && fits(group, after->second.range)) group.add(after++);
   while (before != places_.end() && fits(group, before->second.range)) {
-    const auto taken = before;
+    group.add(before);
     before = before == places_.begin() ? places_.end() : std::prev(before);
-    move_into(group, taken);
   }
-  std::sort(group.ranges.begin(), group.ranges.end(),
-            [](const WantedRange& a, const WantedRange& b) { return a.offset < b.offset; });
-  return std::move(group.ranges);
+  return group;
+}
+
+bool Coalescer::may_grow(const Group& group) const {
+  const bool follows =
+      group.object() == last_object_ && group.begin >= last_end_ && group.begin - last_end_ <= options_.small_gap;
+  if (group.places.size() == 1 && !follows) return false;
+  const Bytes mean = group.wanted / group.places.size();
+  if (group.end - group.begin + mean > options_.longest) return false;
+  // What waits behind it did not fit.
+  const auto next = places_.lower_bound({group.object(), group.end, 0});
+  const bool ends_here = next != places_.end() && std::get<0>(next->first) == group.object() &&
+                         std::get<1>(next->first) - group.end <= options_.small_gap;
+  return !ends_here;
 }
 
 bool Coalescer::fits(const Group& group, const WantedRange& next) const {
-  if (next.object != group.ranges.front().object) return false;
+  if (next.object != group.object()) return false;
   const Bytes next_end = next.offset + next.length;
   const bool is_after = next.offset >= group.end;
   if (!is_after && next_end > group.begin) return false;  // overlaps are not worth the trouble
@@ -51,14 +84,8 @@ bool Coalescer::fits(const Group& group, const WantedRange& next) const {
   return gap <= options_.small_gap || length - wanted <= wanted / 16;
 }
 
-void Coalescer::move_into(Group& group, Places::iterator place) {
-  const Waiting& waiting = place->second;
-  const WantedRange& range = waiting.range;
-  group.begin = group.ranges.empty() ? range.offset : std::min(group.begin, range.offset);
-  group.end = std::max(group.end, range.offset + range.length);
-  group.wanted += range.length;
-  group.ranges.push_back(range);
-  oldest_.erase(waiting.turn);
+void Coalescer::remove(Places::iterator place) {
+  oldest_.erase(place->second.turn);
   places_.erase(place);
 }
 

@@ -34,7 +34,9 @@ class Coalescer {
   bool is_empty() const { return oldest_.empty(); }
   std::size_t size() const { return oldest_.size(); }
   // What goes into the next request, by offset, without overlaps. Empty: nothing waits.
-  std::vector<WantedRange> take();
+  // `patient`: nor does it go while it may grow: its ranges follow one another, or what was taken last, and there is
+  // room for one more.
+  std::vector<WantedRange> take(bool patient = false);
 
  private:
   struct Waiting {
@@ -45,13 +47,17 @@ class Coalescer {
   using Places = std::map<Place, Waiting>;
 
   struct Group;
+  Group gather(Places::iterator first);
   bool fits(const Group& group, const WantedRange& next) const;
-  void move_into(Group& group, Places::iterator place);
+  bool may_grow(const Group& group) const;
+  void remove(Places::iterator place);
 
   CoalesceOptions options_;
   std::uint64_t turn_ = 0;
   Places places_;
   std::map<std::uint64_t, Place> oldest_;  // by turn
+  std::uint64_t last_object_ = 0;          // what was taken last
+  Bytes last_end_ = ~Bytes{0};
 };
 
 }  // namespace foreload

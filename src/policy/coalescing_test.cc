@@ -98,5 +98,34 @@ TEST(CoalescingTest, WhateverWaitsIsTakenExactlyOnceWithinTheBounds) {
   }
 }
 
+TEST(CoalescerTest, ThePatientWaitForRangesThatFollowOneAnother) {
+  Coalescer coalescer;
+  constexpr Bytes kSample = 110'000;  // 19 fit into a request
+  std::uint64_t tag = 0;
+  const auto add = [&] {
+    coalescer.add({.tag = tag, .object = 1, .offset = tag * kSample, .length = kSample});
+    ++tag;
+  };
+  add();
+  add();
+  EXPECT_TRUE(coalescer.take(true).empty()) << "more may come";
+  while (tag < 18) add();
+  EXPECT_TRUE(coalescer.take(true).empty());
+  add();
+  EXPECT_EQ(coalescer.take(true).size(), 19u) << "it is full";
+  add();
+  EXPECT_TRUE(coalescer.take(true).empty()) << "one that follows what was taken";
+  EXPECT_EQ(coalescer.take(false).size(), 1u) << "whoever can not wait gets it";
+}
+
+TEST(CoalescerTest, RangesAnywhereAreNotWaitedFor) {
+  Coalescer coalescer;
+  for (std::uint64_t tag = 0; tag < 50; ++tag) {
+    coalescer.add({.tag = tag, .object = tag % 5, .offset = (tag * 7919 % 50) * 1'000'000, .length = 110'000});
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(coalescer.take(true).size(), 1u);
+  EXPECT_TRUE(coalescer.is_empty());
+}
+
 }  // namespace
 }  // namespace foreload

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned kFirstDepth = 8;
+constexpr unsigned kFirstDepth = 16;
 constexpr Duration kWindow = 40ms;
 constexpr double kWorthwhile = 1.08;   // a doubled depth must bring this much
 constexpr unsigned kCalmWindows = 50;  // before a failed trial is repeated

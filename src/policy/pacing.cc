@@ -53,11 +53,11 @@ bool Pacer::on_read_done(Time now, const ReadEnd& read) {
   Bytes& queued = queued_[index(read.asked)];
   queued -= std::min(queued, read.bytes);
   costs_[origin].on_read_done(read.took);
-  const unsigned before = depths_[origin].depth();
+  const unsigned before = depth(read.origin);
   if (depths_[origin].on_read_done(now, read.bytes, read.in_flight)) {
     costs_[origin].on_rate(depths_[origin].bytes_per_second());
   }
-  return depths_[origin].depth() != before;
+  return depth(read.origin) != before;
 }
 
 // The first slots are opened at once, whatever the consumer does; after that every one is a batch that it has used up.

@@ -28,6 +28,7 @@ struct PacerOptions {
   unsigned max_depth = 128;
   std::uint64_t batch = 1;  // samples per ring slot
   unsigned slots = 2;       // of the ring
+  bool objects = false;     // the source is an object store, whose requests have a window of their own
 };
 
 // A read that ended.
@@ -42,6 +43,7 @@ struct ReadEnd {
 class Pacer {
  public:
   explicit Pacer(const PacerOptions& options);
+  const PacerOptions& options() const { return options_; }
 
   // In which order wants are served; within each, in the order of need. What an open batch lacks is needed before
   // anything that is read ahead.
@@ -64,7 +66,9 @@ class Pacer {
     return waiting == 0 && may_start(origin, in_flight);
   }
 
-  unsigned depth(Origin origin) const { return control(origin).depth(); }
+  unsigned depth(Origin origin) const {
+    return options_.objects && origin == Origin::kSource ? options_.max_depth : control(origin).depth();
+  }
   double bytes_per_second(Origin origin) const { return control(origin).bytes_per_second(); }
   Duration step_time() const { return step_; }  // of the consumer; 0: not known
 

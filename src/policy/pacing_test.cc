@@ -88,14 +88,20 @@ TEST(PacerTest, OriginsHaveDepthsOfTheirOwn) {
     if (i % 10 == 0) pacer.on_read_done(now, {.origin = Origin::kDisk, .asked = Origin::kDisk, .bytes = 1000});
   }
   EXPECT_GE(pacer.depth(Origin::kSource), 64u);
-  EXPECT_EQ(pacer.depth(Origin::kDisk), 8u);
+  EXPECT_EQ(pacer.depth(Origin::kDisk), 16u);
+}
+
+TEST(PacerTest, RequestsOfAnObjectStoreArePacedByTheirWindow) {
+  const Pacer pacer({.max_depth = 128, .objects = true});
+  EXPECT_EQ(pacer.depth(Origin::kSource), 128u);
+  EXPECT_LT(pacer.depth(Origin::kDisk), 128u);
 }
 
 TEST(PacerTest, NobodyFillsWhileAReadOfTheStreamWaits) {
   const Pacer pacer({.max_depth = 128});
-  EXPECT_TRUE(pacer.may_fill(Origin::kSource, 7, 0));
-  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 7, 1));
-  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 8, 0));
+  EXPECT_TRUE(pacer.may_fill(Origin::kSource, 15, 0));
+  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 15, 1));
+  EXPECT_FALSE(pacer.may_fill(Origin::kSource, 16, 0));
 }
 
 // A pacer that knows both origins: the disk brings `disk` bytes per second, the source `source`.

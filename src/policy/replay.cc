@@ -36,8 +36,10 @@ void Replayer::expect(const Event& event, const char* what, std::uint64_t run, s
 
 void Replayer::take(const Event& event) {
   if (event.kind == EventKind::kPacing) {
-    pacer_.emplace(PacerOptions{
-        .max_depth = static_cast<unsigned>(event.a), .batch = event.b, .slots = static_cast<unsigned>(event.c)});
+    pacer_.emplace(PacerOptions{.max_depth = static_cast<unsigned>(event.a),
+                                .batch = event.b,
+                                .slots = static_cast<unsigned>(event.c),
+                                .objects = event.c >> 32 != 0});
     new_depth_.reset();
   }
   if (!pacer_) return;

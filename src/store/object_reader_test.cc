@@ -21,7 +21,7 @@ TEST(ObjectReaderTest, RangesAnywhereComeIntoTheirSpans) {
   }
   reading.want(0, kContent.size());
   reading.expect_all_right();
-  EXPECT_LE(server.connections(), 64u);
+  EXPECT_LE(server.connections(), RequestWindowOptions().most);
 }
 
 TEST(ObjectReaderTest, NeighboursOfOneCallShareARequest) {

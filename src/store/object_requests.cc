@@ -23,6 +23,7 @@ namespace foreload {
 namespace {
 
 constexpr unsigned kDoubts = 4;  // then it is no chance
+constexpr std::size_t kEnoughRequests = 4;
 
 Error describe(const ObjectGroup& group, const Judgement& judgement) {
   const std::string attempts = counted(group.attempts, "attempt");
@@ -75,7 +76,9 @@ void ObjectRequests::start_groups(Time now) {
   while (!waiting_.is_empty()) {
     if (!has_room()) window_.on_limited(now);
     if (!has_room()) return;
-    send(next_group(), false, now);
+    ObjectGroup* const group = next_group();
+    if (group == nullptr) return;
+    send(*group, false, now);
   }
 }
 
@@ -93,17 +96,20 @@ void ObjectRequests::start_hedges(Time now) {
   }
 }
 
-ObjectGroup& ObjectRequests::next_group() {
+// While enough is under way, ranges that follow one another are waited for: every request ends, and starts the others.
+ObjectGroup* ObjectRequests::next_group() {
+  const std::vector<WantedRange> ranges = waiting_.take(running_.size() >= kEnoughRequests);
+  if (ranges.empty()) return nullptr;
   auto group = std::make_unique<ObjectGroup>();
-  for (const WantedRange& range : waiting_.take()) {
+  for (const WantedRange& range : ranges) {
     const auto job = jobs_.find(range.tag);
     group->jobs.push_back(job->second);
     jobs_.erase(job);
   }
   group->offset = group->jobs.front().offset;
   group->length = group->jobs.back().offset + group->jobs.back().into.size() - group->offset;
-  ObjectGroup& added = *group;
-  groups_.emplace(&added, std::move(group));
+  ObjectGroup* const added = group.get();
+  groups_.emplace(added, std::move(group));
   return added;
 }
 

@@ -34,7 +34,7 @@ class ObjectRequests {
   bool has_room() const { return running_.size() < window_.size(); }
   void start_groups(Time now);
   void start_hedges(Time now);
-  ObjectGroup& next_group();
+  ObjectGroup* next_group();  // null: it may still grow
   void send(ObjectGroup& group, bool is_hedge, Time now);
   Time next_event(Time deadline) const;
   void on_end(const HttpEnded& ended, std::vector<ObjectResult>& results);

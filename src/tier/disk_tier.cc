@@ -56,6 +56,7 @@ std::optional<DiskTier::Item> DiskTier::take() {
   if (waiting_.empty() || (closing_ && now() >= deadline_)) return std::nullopt;
   Item item = std::move(waiting_.front());
   waiting_.pop_front();
+  writing_ = true;
   return item;
 }
 
@@ -65,6 +66,7 @@ void DiskTier::run() {
     const auto written = store_->write(item->id, item->lease.bytes());  // an error is remembered by the store
     if (!written.ok() || !*written) refused_ = true;
     item.reset();
+    writing_ = false;
     freed_();
   }
 }

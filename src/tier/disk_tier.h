@@ -36,8 +36,10 @@ class DiskTier {
     return running_ && store_->writable() && store_->wanted().is_home(id) && !store_->has(id);
   }
   bool is_full() const { return waiting() >= kMostWaiting; }  // wait for `freed`
-  // Is it worth to read a sample only for this tier, now?
-  bool has_leisure() const { return !refused_ && waiting() < kFewWaiting; }
+  // Samples that nobody needs yet are read only while few wait, and none after one found no room.
+  bool has_leisure() const { return waiting() < kFewWaiting; }
+  bool takes_all() const { return !refused_; }
+  bool is_idle() const { return waiting() == 0 && !writing_; }
   void offer(SampleId id, Lease lease) FORELOAD_EXCLUDES(mutex_);
 
   // What the user has to be told, each cause once. One thread.
@@ -63,6 +65,7 @@ class DiskTier {
   bool running_ = false;
   std::atomic<bool> no_thread_{false};
   std::atomic<bool> refused_{false};  // a sample found no room
+  std::atomic<bool> writing_{false};
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Item> waiting_ FORELOAD_GUARDED_BY(mutex_);  // at most kMostWaiting + reads in flight

@@ -1,7 +1,5 @@
 #include "tier/homes.h"
 
-#include "base/clock.h"
-
 namespace foreload {
 
 void Homes::use(SampleId id, Moment now) {
@@ -40,7 +38,7 @@ bool Homes::evict(SampleId id) {
 
 void Homes::record(EventKind kind, SampleId id, SampleId newcomer) {
   if (record_ == nullptr) return;
-  record_->append({.time = now(), .kind = kind, .a = id, .b = source_.length(id), .c = newcomer});
+  record_->append({.time = now_, .kind = kind, .a = id, .b = source_.length(id), .c = newcomer});
 }
 
 }  // namespace foreload

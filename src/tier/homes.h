@@ -23,6 +23,7 @@ class Homes : private Room {
     policy_->restart(now);
     used_.reset();
   }
+  void at(Time now) { now_ = now; }  // the time of what follows, for the record
   // The stream is at this sample; it is said again when the sample has to be asked for again.
   void use(SampleId id, Moment now);
   // Room at home, begun as a flight; nothing when it is to have none. REQUIRES: absent.
@@ -44,6 +45,7 @@ class Homes : private Room {
   Arena& arena_;
   std::unique_ptr<EvictionPolicy> policy_;
   EventRecord* record_ = nullptr;
+  Time now_{};
   std::optional<Moment> used_;
   bool bypassed_ = false;  // the policy was asked for a home at used_, and gave none
   SampleId newcomer_ = 0;  // for whom the policy is asked

@@ -18,7 +18,7 @@ TierStack::TierStack(const Source& source, std::unique_ptr<EvictionPolicy> polic
 
 bool TierStack::lacks(SampleId id) const {
   if (!arena_.is_absent(id)) return false;
-  return homes_.plans(id) || (disk_ != nullptr && disk_->wants(id));
+  return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && disk_->wants(id));
 }
 
 bool TierStack::keeps(SampleId id) const {
@@ -46,6 +46,7 @@ bool TierStack::is_busy(const Flight& flight) const {
 
 Answer TierStack::request(const Request& request, Time now) {
   const Bytes length = source_.length(request.id);
+  homes_.at(now);
   if (request.moment) homes_.use(request.id, *request.moment);
   if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.

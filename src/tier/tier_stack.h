@@ -94,6 +94,8 @@ class TierStack {
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
   bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr; }
+  // Nothing is on its way, to memory or to the disk.
+  bool is_idle() const { return flights_.empty() && (disk_ == nullptr || disk_->is_idle()); }
   // Will it stay, here or on disk, or is it there already? With a policy that evicts it may.
   bool keeps(SampleId id) const;
   Answer request(const Request& request, Time now);

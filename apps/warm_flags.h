@@ -1,0 +1,24 @@
+// `foreload index --warm`: fills the disk cache of a dataset before anybody trains on it.
+#pragma once
+
+#include <string>
+
+#include "commands.h"
+#include "foreload/source.h"
+
+namespace foreload {
+
+class WarmFlags {
+ public:
+  void declare(CLI::App& command);
+  // Null when it was not asked for.
+  Result<Json> run(const SourceOptions& source, const Output& output) const;
+
+ private:
+  bool warm_ = false;
+  std::string disk_;
+  std::string disk_size_;
+  std::string memory_;
+};
+
+}  // namespace foreload
