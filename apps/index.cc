@@ -173,6 +173,7 @@ Result<std::unique_ptr<Source>> collect_dimensions(std::unique_ptr<Source> sourc
 
 Result<Json> run_index(IndexOptions options, const Output& output) {
   const Time start = now();
+  FORELOAD_TRY(options.warm.check());
   FORELOAD_ASSIGN(options.source.subset, parse_subset(options.subset));
   FORELOAD_TRY(options.tokens.apply(options.source));
   FORELOAD_ASSIGN(std::unique_ptr<Source> source, open_with_progress(options.source, output));

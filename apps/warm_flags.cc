@@ -46,14 +46,16 @@ void WarmFlags::declare(CLI::App& command) {
                      "hold less than all");
 }
 
-Result<Json> WarmFlags::run(const SourceOptions& source, const Output& output) const {
-  if (!warm_) {
-    if (disk_.empty() && disk_size_.empty() && memory_.empty()) return Json();
-    return Error{Code::kInvalid, "--disk, --disk-size and --memory of index are for --warm: add it"};
-  }
-  if (disk_.empty()) {
+Status WarmFlags::check() const {
+  if (warm_ && disk_.empty()) {
     return Error{Code::kInvalid, "--warm fills a disk cache: name its folder with --disk, as for run"};
   }
+  if (warm_ || (disk_.empty() && disk_size_.empty() && memory_.empty())) return {};
+  return Error{Code::kInvalid, "--disk, --disk-size and --memory of index are for --warm: add it"};
+}
+
+Result<Json> WarmFlags::run(const SourceOptions& source, const Output& output) const {
+  if (!warm_) return Json();
   const Time start = now();
   LoaderOptions options;
   options.dataset = source.datasets;
@@ -61,6 +63,8 @@ Result<Json> WarmFlags::run(const SourceOptions& source, const Output& output) c
   options.source.rebuild_index = false;
   options.source.progress = {};
   options.disk = disk_;
+  // What memory will hold goes to the disk last, where both together are too small for all.
+  options.cache = !memory_.empty();
   options.epochs = 1;
   options.threads = 1;
   options.rewrite = Rewrite::kOff;

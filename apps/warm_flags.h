@@ -11,7 +11,8 @@ namespace foreload {
 class WarmFlags {
  public:
   void declare(CLI::App& command);
-  // Null when it was not asked for.
+  Status check() const;
+  // Null when it was not asked for. REQUIRES: check() was ok.
   Result<Json> run(const SourceOptions& source, const Output& output) const;
 
  private:

@@ -40,6 +40,20 @@ class DiskTest(RefusalTest):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o700)
             self.assertEqual(sorted(os.listdir(path)), ["data", "lock", "table"])
 
+    def test_warm_up_fills_it_before_the_first_run(self):
+        folder = self.top / "pictures"
+        self.report("generate", folder, "--images", 60)
+        plain = self.report("run", folder, "--hash", "--no-cache")["epochs"][0]
+        warmed = self.report("index", folder, "--warm", "--disk", self.disk)["warm"]
+        self.assertEqual(warmed["filled_bytes"], plain["bytes"]["source"])
+        for memory in (["--no-cache"], []):
+            found = self.report("run", folder, "--hash", "--disk", self.disk, *memory)["epochs"][0]
+            self.assertEqual(found["content_hash"], plain["content_hash"])
+            self.assertEqual(found["bytes"]["source"], 0)
+        self.assertEqual(self.report("index", folder, "--warm", "--disk", self.disk)["warm"]["filled_bytes"], 0)
+        self.refused("index", folder, "--warm", words=["--disk"])
+        self.refused("index", folder, "--disk", self.disk, words=["--warm"])
+
     def test_killed_while_filling(self):
         chance = seeded("killed_while_filling")
         plain = self.epoch()["content_hash"]
