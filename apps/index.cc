@@ -182,7 +182,7 @@ Result<Json> run_index(IndexOptions options, const Output& output) {
   }
   const Summary summary = summarise(*source);
   print(output, *source, summary);
-  FORELOAD_ASSIGN(const Json warmed, options.warm.run(options.source, output));
+  FORELOAD_ASSIGN(const Json warmed, options.warm.run(options.source, *source, output));
   Json report = to_json(*source, summary, seconds(now() - start));
   if (!warmed.is_null()) report["warm"] = warmed;
   return report;

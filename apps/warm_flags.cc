@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "foreload/loader.h"
+#include "loader/seams.h"
+#include "number_flag.h"
 #include "progress.h"
 #include "signals.h"
 
@@ -41,6 +43,7 @@ void WarmFlags::declare(CLI::App& command) {
   command.add_flag("--warm", warm_)->description("Fill the disk cache now; needs --disk");
   command.add_option("--disk", disk_, "With --warm: folder of the disk cache, as of run");
   command.add_option("--disk-size", disk_size_, "With --warm: of it at most, as of run");
+  add_number(command, "--seed", seed_, "With --warm: of the run to come, when they hold less than all");
   command.add_option("--memory", memory_,
                      "With --warm: the budget of the run to come, when disk and memory together "
                      "hold less than all");
@@ -54,27 +57,42 @@ Status WarmFlags::check() const {
   return Error{Code::kInvalid, "--disk, --disk-size and --memory of index are for --warm: add it"};
 }
 
-Result<Json> WarmFlags::run(const SourceOptions& source, const Output& output) const {
+Result<Json> WarmFlags::run(const SourceOptions& from, const Source& source, const Output& output) const {
   if (!warm_) return Json();
   const Time start = now();
   LoaderOptions options;
-  options.dataset = source.datasets;
-  options.source = source;
+  options.dataset = from.datasets;
+  options.source = from;
   options.source.rebuild_index = false;
   options.source.progress = {};
   options.disk = disk_;
   // What memory will hold goes to the disk last, where both together are too small for all.
   options.cache = !memory_.empty();
+  options.seed = seed_;
   options.epochs = 1;
+  if (!from.tokens) options.chain = {ragged(DType::kU8, source.max_length())};  // bytes as they are
   options.threads = 1;
   options.rewrite = Rewrite::kOff;
   options.warn = [&](const std::string& text) { output.warn(text); };
   FORELOAD_TRY(parse_into(options.memory, memory_, "--memory"));
   FORELOAD_TRY(parse_into(options.disk_bytes, disk_size_, "--disk-size"));
-  FORELOAD_ASSIGN(const Loader loader, Loader::open(options));
+  FORELOAD_ASSIGN(const Loader loader, open_with_seams(options, {.only_fill = true}));
   const Bytes before = loader.stats().disk_used;
+  if (loader.stats().disk_capacity == 0) {
+    return Error{Code::kIo, fmt::format("nothing was filled: the disk cache {} can not be used now", disk_)};
+  }
   const LoaderStats stats = wait_until_filled(loader);
   if (caught_signal() != 0) return Error{Code::kCancelled, "interrupted; what was filled so far stays and counts"};
+  if (stats.disk_failure) {
+    return Error{Code::kIo,
+                 fmt::format("the disk cache has {} of {}, and takes no more: {}", format_bytes(stats.disk_used),
+                             format_bytes(source.total_bytes()), *stats.disk_failure)};
+  }
+  if (stats.read_error) {
+    return Error{stats.read_error->code,
+                 fmt::format("the disk cache has {} of {}, because a read failed: {}", format_bytes(stats.disk_used),
+                             format_bytes(source.total_bytes()), stats.read_error->message)};
+  }
   const double taken = seconds(now() - start);
   output.line("{:<12} {} on disk, {} of them now, in {:.1f} s", "warm", format_bytes(stats.disk_used),
               format_bytes(stats.disk_used - before), taken);

@@ -13,13 +13,14 @@ class WarmFlags {
   void declare(CLI::App& command);
   Status check() const;
   // Null when it was not asked for. REQUIRES: check() was ok.
-  Result<Json> run(const SourceOptions& source, const Output& output) const;
+  Result<Json> run(const SourceOptions& options, const Source& source, const Output& output) const;
 
  private:
   bool warm_ = false;
   std::string disk_;
   std::string disk_size_;
   std::string memory_;
+  std::uint64_t seed_ = 0;
 };
 
 }  // namespace foreload

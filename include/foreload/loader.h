@@ -160,13 +160,15 @@ struct LoaderStats {
   std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
   std::vector<Quarantined> quarantine{};
   Bytes memory_budget = 0;
-  Bytes cache_capacity = 0;        // what is kept at most
-  Bytes cached_bytes = 0;          // what is kept by now
-  Bytes disk_capacity = 0;         // what the disk tier may keep; 0: there is none
-  Bytes disk_used = 0;             // what it keeps by now
-  std::uint64_t disk_damaged = 0;  // samples that it had to drop
-  bool filled = false;             // all that memory and disk will keep for the next epoch is there
-  std::uint64_t rewritten = 0;     // of the cached samples: made crop-addressable
+  Bytes cache_capacity = 0;                   // what is kept at most
+  Bytes cached_bytes = 0;                     // what is kept by now
+  Bytes disk_capacity = 0;                    // what the disk tier may keep; 0: there is none
+  Bytes disk_used = 0;                        // what it keeps by now
+  std::uint64_t disk_damaged = 0;             // samples that it had to drop
+  std::optional<std::string> disk_failure{};  // why it takes no more samples
+  bool filled = false;                        // nothing more is to be read ahead for the next epoch
+  std::optional<Error> read_error{};          // of the first read that failed for good
+  std::uint64_t rewritten = 0;                // of the cached samples: made crop-addressable
   ObjectStats objects{};
   unsigned ring_slots = 0;
   unsigned threads = 0;

@@ -18,6 +18,17 @@ DiskSamples samples_of(const Source& source) {
           .stamp = [&source](SampleId id) { return source.locate(id).stamp; }};
 }
 
+// A server names them for all of its objects or for none: some are looked at.
+bool has_objects_without_validators(const Source& source) {
+  constexpr std::uint64_t kLooks = 1024;
+  const std::uint64_t step = std::max<std::uint64_t>(source.size() / kLooks, 1);
+  for (SampleId id = 0; id < source.size(); id += step) {
+    const Extent extent = source.locate(id);
+    if (extent.store != nullptr && extent.stamp.mtime_ns == 0) return true;
+  }
+  return false;
+}
+
 void tell(const LoaderOptions& options, const std::string& text) {
   if (options.warn) options.warn(text);
 }
@@ -58,6 +69,12 @@ Status check_disk(const LoaderOptions& options) {
 Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const Source& source, const Placement& memory,
                                             Bytes longest, const Seams& seams) {
   if (options.disk.empty()) return std::unique_ptr<DiskTier>();
+  if (has_objects_without_validators(source)) {
+    tell(options, fmt::format("{} names neither ETag nor Last-Modified for its objects, so nobody could tell whether a "
+                              "kept copy is still right. The run goes on without the disk cache",
+                              source.uri()));
+    return std::unique_ptr<DiskTier>();
+  }
   auto store = DiskStore::open({.folder = options.disk,
                                 .samples = samples_of(source),
                                 .total_bytes = source.total_bytes(),

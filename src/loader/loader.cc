@@ -46,7 +46,7 @@ class Loader::Parts {
  private:
   explicit Parts(LoaderOptions options) : options_(std::move(options)) {}
   Status open_tiers(const SizedPlan& sized, const Seams& seams);
-  Status open_pipeline(const SizedPlan& sized, Chain chain);
+  Status open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams);
   Result<std::uint32_t> wait_for(std::uint64_t number);
   Result<Batch> deliver(std::uint32_t slot, Time asked);
   Time begin_wait(Time time) const;
@@ -108,7 +108,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   parts->budget_ = sized.budget;
   std::vector<double>().swap(parts->options_.weights);  // the schedule has its table
   FORELOAD_TRY(parts->open_tiers(sized, seams));
-  FORELOAD_TRY(parts->open_pipeline(sized, std::move(chain)));
+  FORELOAD_TRY(parts->open_pipeline(sized, std::move(chain), seams));
   return parts;
 }
 
@@ -140,7 +140,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   return {};
 }
 
-Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
+Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams) {
   chain_ = std::move(chain);
   const std::uint64_t batch = stream_->assignment().max_share();
   FORELOAD_ASSIGN(auto ring, Ring::create(ring_options(*chain_, stream_->assignment(), sized.memory.slots)));
@@ -165,7 +165,9 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain) {
                       .rewrite = rewrite_mode(options_),
                       .batch = batch,
                       .hold = sized.memory.hold,
-                      .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation()});
+                      // A substitute or a repeat would have to wait for the room of a part that a later batch holds.
+                      .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation(),
+                      .only_fill = seams.only_fill});
   desk_->tell(pipeline_.get());
   return pipeline_->start(0);
 }
@@ -335,7 +337,9 @@ LoaderStats Loader::Parts::stats() const {
           .disk_capacity = disk != nullptr ? disk->store().capacity() : 0,
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
           .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,
-          .filled = pipeline_->filled(),
+          .disk_failure = disk != nullptr ? disk->store().failure() : std::nullopt,
+          .filled = pipeline_->filling().done,
+          .read_error = pipeline_->filling().error(),
           .rewritten = pipeline_->rewritten(),
           .objects = tiers_->object_stats(),
           .ring_slots = desk_->ring().slots(),

@@ -64,8 +64,9 @@ TEST(LoaderStorageTest, NothingIsReadTwiceToFillAHome) {
     if (with_disk) {
       EXPECT_EQ(read, all);
     } else {
-      EXPECT_GE(read, all);
-      EXPECT_LE(read, 2 * all);
+      // The first epoch reads all, the second what has no home; a few samples pass from one to the other in transit.
+      EXPECT_LE(read, 2 * all - stats.cached_bytes / 2);
+      EXPECT_GT(stats.cached_bytes, 0u);
     }
   }
 }

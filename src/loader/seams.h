@@ -1,4 +1,4 @@
-// Where tests reach into a loader that is otherwise opened as users do.
+// Where tests, and the command that fills a disk cache, reach into a loader that is otherwise opened as users do.
 #pragma once
 
 #include "base/read_engine.h"
@@ -8,6 +8,7 @@
 namespace foreload {
 
 struct Seams {
+  bool only_fill = false;             // no batch is ever asked for: all of transit is for filling the homes
   ReadFault* read_fault = nullptr;    // sees every raw read result; must outlive the loader
   WriteFault* write_fault = nullptr;  // the same for writes of the disk tier
 };

@@ -85,8 +85,7 @@ Status check_options(const LoaderOptions& options) {
   if (options.rewrite == Rewrite::kOn && evicts(options.eviction)) {
     return invalid(
         "rewrite on and eviction belady or lru do not go together: samples are rewritten where they stay. Leave out "
-        "one "
-        "of them");
+        "one of them");
   }
   return {};
 }

@@ -58,7 +58,7 @@ void Fetcher::serve(FetchClass wanted, Time now) {
       ask_completions(now);
       return ask_substitutes(now);
     case FetchClass::kStream:
-      ask_ahead(now);
+      if (!parts_.only_fill) ask_ahead(now);
       return start_reads(now);
     case FetchClass::kFill:
       return fill(now);
@@ -264,6 +264,7 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
 void Fetcher::arrive(const Arrival& arrival, Time now) {
   auto waiting = waiters_.extract(arrival.id);
   record_read(arrival, now);
+  if (!arrival.status.ok()) parts_.filling.failed(arrival.status.error());
   // Whoever began the flight; the others found the bytes on their way. What nobody needed yet is counted where the
   // stream stands.
   const bool from_disk = arrival.origin == Origin::kDisk;

@@ -36,7 +36,8 @@ struct FetcherParts {
   EventRecord* record;   // may be null
   const Chain* chain;    // to know crops in advance; null: samples are always read whole
   std::uint64_t seed;
-  std::atomic<bool>& filled;  // set when no home stands empty that the next epoch needs
+  Filling& filling;
+  bool only_fill;  // nobody asks for batches
 };
 
 class Fetcher {

@@ -47,7 +47,9 @@ Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
 
 // What is enough of a crop-addressable sample that is not kept, where storage is so slow that it pays.
 std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now) {
-  if (!foresight_ || !pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
+  constexpr unsigned kReadsOfAPart = 2;
+  if (!foresight_ || parts_.tiers.max_depth() < kReadsOfAPart) return std::nullopt;
+  if (!pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
   const auto offsets = parts_.source.rows(id);
   const auto size = parts_.source.dimensions(id);
   if (offsets.empty() || !size) return std::nullopt;
@@ -69,7 +71,10 @@ std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, 
 // Homes that stand empty are filled in the order in which they will be needed, at most an epoch ahead.
 void Fetcher::fill(Time now) {
   fill_more_ = false;
-  if (!parts_.tiers.keeps_anything()) return;
+  if (!parts_.tiers.keeps_anything()) {
+    parts_.filling.done = true;
+    return;
+  }
   if (fill_number_ < ask_number_) {
     fill_number_ = ask_number_;
     fill_index_ = 0;
@@ -77,7 +82,7 @@ void Fetcher::fill(Time now) {
   const std::uint64_t end = ask_number_ + parts_.stream.assignment().batches_per_epoch();
   for (int i = 0; i < kConsideredAtOnce; ++i) {
     if (fill_number_ >= end || !parts_.stream.has(fill_number_)) {
-      if (parts_.tiers.is_idle()) parts_.filled = true;
+      if (parts_.tiers.is_idle()) parts_.filling.done = true;
       return;
     }
     if (fill_index_ == parts_.stream.batch(fill_number_).count) {

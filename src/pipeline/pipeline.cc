@@ -37,7 +37,8 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .record = parts_.record,
                                                     .chain = options_.partial_reads ? &parts_.chain : nullptr,
                                                     .seed = options_.seed,
-                                                    .filled = filled_},
+                                                    .filling = filling_,
+                                                    .only_fill = options_.only_fill},
                                        pacing);
   preparer_ = std::make_unique<Preparer>(PreparerParts{.source = parts_.source,
                                                        .chain = parts_.chain,

@@ -38,6 +38,7 @@ struct PipelineOptions {
   // Nobody else can use a part, so samples are read whole where one may be wanted twice: by a repeat, or as a
   // substitute that can not wait for the room of a later sample.
   bool partial_reads = false;
+  bool only_fill = false;  // read nothing but what is kept
 };
 
 class Pipeline {
@@ -51,7 +52,7 @@ class Pipeline {
 
   void slot_freed() { parts_.tiers.wake(); }  // any thread
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
-  bool filled() const { return filled_; }
+  const Filling& filling() const { return filling_; }
   std::uint64_t rewritten() const { return rewriter_.rewritten(); }
 
  private:
@@ -59,7 +60,7 @@ class Pipeline {
 
   PipelineParts parts_;
   PipelineOptions options_;
-  std::atomic<bool> filled_{false};
+  Filling filling_;
   WorkTable works_;
   ScratchPool scratch_;
   Quarantine quarantine_;

@@ -1,6 +1,7 @@
 // What the fetcher hands to the workers beside the ring: the bytes of every ready sample, or why there are none.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,25 @@ class WorkTable {
  private:
   std::uint64_t batch_;
   std::vector<Work> works_;
+};
+
+// Whether the homes that the next epoch needs are filled, as far as they can be. Any thread.
+class Filling {
+ public:
+  std::atomic<bool> done{false};  // nothing more is to be read ahead
+
+  void failed(const Error& error) FORELOAD_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (!error_) error_ = error;
+  }
+  std::optional<Error> error() const FORELOAD_EXCLUDES(mutex_) {  // of the first read that failed
+    const MutexLock lock(mutex_);
+    return error_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Error> error_ FORELOAD_GUARDED_BY(mutex_);
 };
 
 // The samples that were replaced, and the cap on them. Any thread.

@@ -25,6 +25,10 @@ bool RequestWindow::was_throttled(Time now) const {
   return throttled_at_ >= Time{0} && now - throttled_at_ < kLately;
 }
 
+Time RequestWindow::calm_again() const {
+  return throttled_at_ + kLately;
+}
+
 void RequestWindow::on_limited(Time) {
   is_limited_ = true;
   if (is_careful_ || tried_from_ != 0 || calm_periods_ < kCalmPeriods || size_ == options_.most) return;

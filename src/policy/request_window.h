@@ -20,6 +20,7 @@ class RequestWindow {
 
   unsigned size() const { return size_; }
   bool was_throttled(Time now) const;  // lately
+  Time calm_again() const;             // when that will be over. REQUIRES: was_throttled()
 
   // Something waits for a request, and as many as allowed are under way.
   void on_limited(Time now);

@@ -120,16 +120,19 @@ Result<Choice> choose_kind(const std::string& uri) {
   return Choice{kind, path};
 }
 
-// They only save time, so the dataset is used without them, too.
-std::optional<RecordRows> open_rows(const Place& place, const CachedIndex& index, const SourceOptions& options) {
+// A dataset that never had them, or lost them, is used without. What is there has to be readable: how a damaged sample
+// is judged depends on it, and must not depend on a fault of the moment.
+Result<std::optional<RecordRows>> open_rows(const Place& place, const CachedIndex& index,
+                                            const SourceOptions& options) {
   auto rows = place.store ? open_remote_rows(place, index, options.keep_index)
                           : RecordRows::open(place.display(kRecordsRows), index.index.view().fingerprint());
-  if (rows.ok() && rows->view().size() == index.index.view().size()) return std::move(*rows);
+  if (rows.ok() && rows->view().size() == index.index.view().size()) return std::optional(std::move(*rows));
+  if (!rows.ok() && rows.error().code == Code::kIo) return rows.error();
   if (options.warn) {
     options.warn(fmt::format("{} is read without its row offsets: {}", printable(place.folder),
                              rows.ok() ? "they are of another number of samples" : rows.error().message));
   }
-  return std::nullopt;
+  return std::optional<RecordRows>();
 }
 
 Result<std::unique_ptr<LocalSource>> open_one(const std::string& uri, const SourceOptions& options) {
@@ -137,8 +140,10 @@ Result<std::unique_ptr<LocalSource>> open_one(const std::string& uri, const Sour
   FORELOAD_ASSIGN(std::unique_ptr<Dataset> dataset,
                   (is_url(choice.path) ? choice.kind->open_url : choice.kind->open_path)(choice.path, options));
   FORELOAD_ASSIGN(CachedIndex index, open_index(*dataset, uri, options));
-  std::optional<RecordRows> rows =
-      choice.kind == kind_named("records") ? open_rows(dataset->place(), index, options) : std::nullopt;
+  std::optional<RecordRows> rows;
+  if (choice.kind == kind_named("records")) {
+    FORELOAD_ASSIGN(rows, open_rows(dataset->place(), index, options));
+  }
   return make_indexed_source(uri, std::move(dataset), std::move(index), std::move(rows));
 }
 

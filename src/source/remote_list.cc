@@ -67,12 +67,20 @@ Result<Place> open_remote_place(const Url& folder) {
   return place;
 }
 
+// In the URL of a web server a ? begins a query, which parse_url() refuses without repeating it: it may be a signature.
+std::size_t special_in(const std::string& url) {
+  const bool is_s3 = url.compare(0, 5, "s3://") == 0;
+  const std::size_t query = is_s3 ? std::string::npos : url.find('?');
+  const std::size_t special = url.find_first_of(kSpecial, path_start(url));
+  return special < query ? special : std::string::npos;
+}
+
 bool is_remote_list(const std::string& url) {
-  return url.find_first_of(kSpecial, path_start(url)) != std::string::npos;
+  return special_in(url) != std::string::npos;
 }
 
 Result<RemoteList> expand_remote(const std::string& url) {
-  const std::size_t special = std::min(url.find_first_of(kSpecial, path_start(url)), url.size());
+  const std::size_t special = std::min(special_in(url), url.size());
   const std::size_t name_at = url.rfind('/', special - 1) + 1;
   const std::string folder_text = url.substr(0, std::max(name_at, path_start(url)));
   FORELOAD_ASSIGN(const Url folder, parse_url(folder_text));

@@ -251,7 +251,8 @@ std::string explain(const HttpEnd& end, std::string_view url) {
 std::string explain_redirect(const HttpHead& head) {
   const int status = head.response.status;
   if (!head.region.empty()) {
-    return fmt::format("the server answers {}: the bucket is in region {}; set AWS_REGION to it", status, head.region);
+    return fmt::format("the server answers {}: the bucket is in region {}; set AWS_REGION to it", status,
+                       head.region.substr(0, 64));
   }
   const std::string host = host_of(head.location);
   return fmt::format(

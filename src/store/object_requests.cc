@@ -57,8 +57,10 @@ void ObjectRequests::add(const ObjectJob& job) {
 }
 
 void ObjectRequests::turn(std::vector<ObjectResult>& results, Time deadline) {
-  hedge_delay_ = hedging_.delay();
-  start_groups(now());
+  const Time begun = now();
+  hedge_delay_ = window_.was_throttled(begun) ? Duration::max() : hedging_.delay();
+  if (window_.was_throttled(begun)) deadline = std::min(deadline, window_.calm_again());
+  start_groups(begun);
   start_hedges(now());
   ended_.clear();
   multi_->wait(ended_, next_event(deadline));
@@ -83,7 +85,7 @@ void ObjectRequests::start_groups(Time now) {
 }
 
 void ObjectRequests::start_hedges(Time now) {
-  if (hedge_delay_ == Duration::max() || window_.was_throttled(now)) return;
+  if (hedge_delay_ == Duration::max()) return;
   for (std::size_t i = 0; i < running_.size() && has_room(); ++i) {
     ObjectGroup& group = running_[i]->group();
     if (group.is_hedged || now - running_[i]->heard() < hedge_delay_) continue;

@@ -45,6 +45,8 @@ std::int64_t validator_of(std::string_view etag) {
 
 FileStamp stamp_of(const HttpResponse& response) {
   const Bytes size = response.content_range.empty() ? response.content_length : whole_size(response.content_range);
+  // A weak ETag does not promise the same bytes.
+  if (response.etag.compare(0, 2, "W/") == 0) return {size, validator_of(response.etag + response.last_modified)};
   return {size, validator_of(response.etag.empty() ? response.last_modified : response.etag)};
 }
 

@@ -8,15 +8,19 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <span>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "store/sigv4.h"
 
 namespace foreload {
 namespace {
 
 constexpr std::uint64_t kMostPages = 1 << 20;
+constexpr std::uint64_t kMostObjects = 1 << 27;
 constexpr std::size_t kShownBytes = 300;
 
 // What is known about an error beyond its name.
@@ -125,7 +129,9 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
   const std::string begins_with = store.prefix() + range.prefix;
   const std::string place = store.display(range.prefix);
   std::string token;
-  for (std::uint64_t number = 0; number < kMostPages; ++number) {
+  std::unordered_set<std::uint64_t> tokens;
+  std::uint64_t objects = 0;
+  for (std::uint64_t number = 0; number < kMostPages && objects < kMostObjects; ++number) {
     FORELOAD_ASSIGN(const HttpResponse response,
                     client.send([&] { return store.list(range, token); }, kLongestListPage));
     if (response.status != 200) return store.refused(range.prefix, response);
@@ -133,6 +139,7 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
     if (!page) {
       return Error{Code::kIo, fmt::format("cannot list {}: {}; is this an S3 endpoint?", place, page.error().message)};
     }
+    objects += page->objects.size();
     for (ListedObject& object : page->objects) {
       if (object.key.compare(0, begins_with.size(), begins_with) != 0) {
         return Error{Code::kIo, fmt::format("the listing of {} has a key that does not belong there: {}", place,
@@ -146,8 +153,8 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
       FORELOAD_TRY(take(std::move(object)));
     }
     if (page->next_token.empty()) return {};
-    if (page->next_token == token) break;
     token = std::move(page->next_token);
+    if (!tokens.insert(hash_bytes(std::as_bytes(std::span(token)))).second) break;
   }
   return Error{Code::kIo, fmt::format("the listing of {} does not end", place)};
 }

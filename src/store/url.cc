@@ -31,8 +31,12 @@ int hex_value(char c) {
   return -1;
 }
 
-// A URL may hold a password by mistake, and anything else: only its harmless characters are repeated.
+// A URL may hold a password or a signature by mistake, and anything else: only what is harmless is repeated.
 std::string shown(std::string_view text) {
+  const bool is_s3 = text.substr(0, 5) == "s3://";
+  if (const std::size_t query = text.find('?'); query != std::string_view::npos && !is_s3) {
+    text = text.substr(0, query + 1);
+  }
   if (const std::size_t at = text.rfind('@'); at != std::string_view::npos) text.remove_prefix(at + 1);
   std::string plain;
   for (const char c : text.substr(0, kShownBytes)) plain += is_control(c) ? '?' : c;
@@ -73,10 +77,10 @@ std::string_view fault_of_authority(std::string_view authority) {
 }
 
 std::string_view fault_of_bucket(std::string_view bucket) {
-  if (bucket.size() < 3 || bucket.size() > kLongestHost) return "a bucket's name has 3 to 63 characters";
+  if (bucket.size() < 3 || bucket.size() > kLongestHost) return "a bucket's name has 3 to 255 characters";
   const bool is_plain = bucket.find(':') == std::string_view::npos && bucket.front() != '[' && is_host_name(bucket) &&
                         bucket.find("..") == std::string_view::npos;
-  return is_plain ? std::string_view() : "a bucket's name has letters, digits, dots and hyphens only";
+  return is_plain ? std::string_view() : "a bucket's name has letters, digits, dots, hyphens and underscores only";
 }
 
 std::string_view fault_of_web_path(std::string_view path) {
