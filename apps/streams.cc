@@ -12,6 +12,7 @@ namespace foreload {
 void print_out(std::string_view text) {
   // A short count sets the stream's error flag, which all_printed() looks at.
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout));
+  static_cast<void>(std::fflush(stdout));  // whoever follows a log sees lines as they come, also when we are killed
 }
 
 bool all_printed() {

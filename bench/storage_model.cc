@@ -79,7 +79,6 @@ void page_cache_row(const StorageBench& bench, const Steady& ours, int percent) 
                   100 * *misses, 100 * (1 - ours.cached)));
 }
 
-// Epoch time against max(D·(1−x)/S, D/P, D/G).
 // The same cache, but whoever was used least recently goes.
 Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& ours, Duration step) {
   options.eviction = Eviction::kLru;
@@ -93,6 +92,7 @@ Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& o
 
 }  // namespace
 
+// Epoch time against max(D·(1−x)/S, D/P, D/G).
 Status bench_model(const StorageBench& bench) {
   const auto all = static_cast<double>(bench.set.bytes());
   FORELOAD_ASSIGN(const double prep, prep_rate(bench));

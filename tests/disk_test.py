@@ -51,6 +51,11 @@ class DiskTest(RefusalTest):
             self.assertEqual(found["content_hash"], plain["content_hash"])
             self.assertEqual(found["bytes"]["source"], 0)
         self.assertEqual(self.report("index", folder, "--warm", "--disk", self.disk)["warm"]["filled_bytes"], 0)
+        # Memory that holds little of it, and nobody who asks for batches.
+        for memory in ("20MiB", "40MiB"):
+            other = self.top / f"disk-{memory}"
+            warmed = self.report("index", folder, "--warm", "--disk", other, "--memory", memory)["warm"]
+            self.assertEqual(warmed["disk_bytes"], plain["bytes"]["source"])
         self.refused("index", folder, "--warm", words=["--disk"])
         self.refused("index", folder, "--disk", self.disk, words=["--warm"])
 
@@ -101,6 +106,15 @@ class DiskTest(RefusalTest):
         before = self.tree()
         self.warned("run", *self.base, "--disk", self.disk, words=["left alone", "without it"])
         self.assertEqual(self.tree(), before)
+
+    def test_a_smaller_limit_is_no_damage(self):
+        self.epoch("--disk", self.disk)
+        for _ in range(2):
+            report = self.report("run", *self.base, "--hash", "--disk", self.disk, "--disk-size", SAMPLES * SIZE // 3)
+            self.assertEqual(report["disk"]["damaged"], 0)
+        report = self.report("run", *self.base, "--hash", "--disk", self.disk)
+        self.assertEqual(report["disk"]["damaged"], 0)
+        self.assertEqual(report["epochs"][0]["content_hash"], self.epoch()["content_hash"])
 
     def test_two_at_once(self):
         holder = self.start("run", *self.base, "--disk", self.disk, "--accelerator", 20)

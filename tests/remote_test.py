@@ -394,6 +394,27 @@ class RefusedTest(RefusalTest, RemoteTest):
         self.serve(Endless)
         self.refused("index", "s3://data/set/", words=["does not end"], codes=(1,))
 
+    def test_a_listing_that_goes_in_circles(self):
+        class Circle(Stub):
+            turn = 0
+
+            def listing(self, _):
+                Circle.turn += 1
+                return (b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t%d</NextContinuationToken>"
+                        b"</ListBucketResult>" % (Circle.turn % 3))
+
+        self.serve(Circle)
+        self.refused("index", "s3://data/set/", words=["does not end"], codes=(1,))
+
+    def test_a_listing_with_an_object_twice(self):
+        class Twice(Stub):
+            def listing(self, _):
+                return (b"<ListBucketResult><IsTruncated>false</IsTruncated>" + b"<Contents><Key>set/a/1.jpg</Key><Size>9</Size>"
+                        b"<ETag>x</ETag></Contents>" * 2 + b"</ListBucketResult>")
+
+        self.serve(Twice)
+        self.refused("index", "s3://data/set/", words=["more than once", "1.jpg"], codes=(1,))
+
     def test_tokens_are_local(self):
         self.refused("index", "s3://data/x.bin", "--tokens", "u16", "--sequence", 8, words=["local folders only"], codes=(2,))
 
@@ -448,7 +469,9 @@ class HostileUrlTest(RefusalTest, RemoteTest):
         urls = [f"file://{outside}/secret.tar", f"file:{outside}/secret.tar", f"pipe:cat {outside}/secret.tar",
                 f"FILE://{outside}/secret.tar", f"HTTP://{host}/data/set.tar", "ftp://host/x.tar", "gopher://host/x.tar",
                 f"scp:{outside}/secret.tar", f"http://user@{host}/data/set.tar", f"http://u:{SECRET}@{host}/data/set.tar",
-                f"http://{host}/data/set.tar#x", f"http://{host}/data/set.tar?x=1", f"http://{host}//data/set.tar",
+                f"http://{host}/data/set.tar#x", f"http://{host}/data/set.tar?x=1", f"http://{host}/data/set.tar?X-Amz-Signature={SECRET}",
+                f"http://{host}/data/s-{{0..1}}.tar?sig={SECRET}", f"ftp://u:{SECRET}@{host}/x.tar", f"HTTP://u:{SECRET}@{host}/x.tar",
+                f"http://{host}//data/set.tar",
                 f"http:{host}/data/set.tar", f"http:///{host}/data/set.tar", f"http://{host}:1:2/x.tar", "http://[::1/x.tar",
                 f"http://{host}/data/%2", f"http://{host}/data/%zz.tar", f"http://{host}/data%2fset.tar",
                 f"http://{host}/" + "x" * 5000 + ".tar", "s3://data/" + "x" * 1100 + ".tar", "s3://" + "b" * 300 + "/x.tar",

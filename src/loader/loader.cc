@@ -165,7 +165,6 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
                       .rewrite = rewrite_mode(options_),
                       .batch = batch,
                       .hold = sized.memory.hold,
-                      // A substitute or a repeat would have to wait for the room of a part that a later batch holds.
                       .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation(),
                       .only_fill = seams.only_fill});
   desk_->tell(pipeline_.get());

@@ -74,7 +74,7 @@ class PartialReadTest : public testing::Test {
     Outcome result;
     auto loader = Loader::open(options);
     EXPECT_TRUE(loader.ok()) << loader.error().message;
-    for (Epoch epoch = 0; epoch < kEpochs;) {
+    for (Epoch epoch = 0; epoch < options.epochs;) {
       auto batch = loader->next();
       if (!batch.ok()) {
         result.error = batch.error().message;
@@ -162,6 +162,24 @@ TEST_F(PartialReadTest, DamagedSamplesAreJudgedAsAWhole) {
   EXPECT_GT(std::count_if(events->begin(), events->end(),
                           [](const Event& event) { return event.kind == EventKind::kPart && event.c == 1; }),
             kPictures / 4);
+}
+
+// Bounce buffers for one long sample leave a depth of one read, and a part is two.
+TEST_F(PartialReadTest, ADepthOfOneReadsWholeSamples) {
+  folder_.write("src/c0/long.jpg", text_of(make_jpeg({.width = 1600, .height = 1600, .quality = 97, .seed = 1})));
+  ConvertOptions convert;
+  convert.source.datasets = {folder_.path("src")};
+  convert.destination = folder_.path("other");
+  ASSERT_TRUE(convert_dataset(convert).ok());
+  LoaderOptions plain = options();
+  plain.dataset = {folder_.path("other")};
+  plain.epochs = 1;
+  LoaderOptions tight = plain;
+  tight.storage = "100MB/s";
+  tight.direct_io = true;
+  tight.memory = 20_MiB;
+  tight.threads = 1;
+  EXPECT_EQ(run(tight).tensors, run(plain).tensors);
 }
 
 }  // namespace

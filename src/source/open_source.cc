@@ -16,6 +16,7 @@
 #include "source/tar_list.h"
 #include "source/token_source.h"
 #include "source/warnings.h"
+#include "store/http_transfer.h"
 #include "store/url.h"
 
 namespace foreload {
@@ -62,9 +63,10 @@ std::string_view scheme_of(std::string_view uri) {
 }
 
 Error refused_scheme(const std::string& uri, std::string_view scheme) {
+  const std::string shown = printable(public_url(uri));  // a URL of another kind may hold a password
   return {Code::kInvalid, fmt::format("{}: \"{}:\" is refused; a dataset is a path or a URL (http, https, s3), "
                                       "optionally with folder:, tar: or records: before it (a path with a colon: ./{})",
-                                      printable(uri), printable(scheme), printable(uri))};
+                                      shown, printable(scheme), shown)};
 }
 
 Error is_compressed(const std::string& path) {

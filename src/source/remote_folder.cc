@@ -48,7 +48,7 @@ class FolderOfObjects {
   explicit FolderOfObjects(ScanContext& context) : context_(context) { folders_[""]; }
 
   void take(ListedObject object);
-  FolderScan finish() &&;
+  Result<FolderScan> finish() &&;
 
  private:
   void add_folders(std::string_view path);
@@ -82,11 +82,18 @@ void FolderOfObjects::take(ListedObject object) {
   ++context_.progress.done;
 }
 
-FolderScan FolderOfObjects::finish() && {
+Result<FolderScan> FolderOfObjects::finish() && {
   std::map<std::string, ScannedClass> classes;
   FolderScan scan;
   for (auto& [path, objects] : folders_) {
     std::sort(objects.begin(), objects.end(), [](const Object& a, const Object& b) { return a.name < b.name; });
+    const auto twice = std::adjacent_find(objects.begin(), objects.end(),
+                                          [](const Object& a, const Object& b) { return a.name == b.name; });
+    if (twice != objects.end()) {
+      return Error{Code::kIo, fmt::format("the listing names the object {}{}{} more than once: the server can not be "
+                                          "relied on",
+                                          printable(path), path.empty() ? "" : "/", printable(twice->name))};
+    }
     ScannedFolder folder;
     folder.path = path;
     for (const Object& object : objects) {
@@ -174,7 +181,8 @@ Result<std::vector<std::byte>> ObjectsDataset::scan_parts(std::span<const KeyRan
     FORELOAD_ASSIGN(std::vector<ListedObject> objects, std::move(part));
     for (ListedObject& object : objects) found.take(std::move(object));
   }
-  auto content = index_of_folder(std::move(found).finish(), scan_time_ns, context.warnings);
+  FORELOAD_ASSIGN(FolderScan whole, std::move(found).finish());
+  auto content = index_of_folder(std::move(whole), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
   return Error{
       Code::kNotFound,

@@ -40,6 +40,11 @@ bool is_encoded(const HttpHead& head) {
 constexpr const char* kNoRanges =
     ": the server sends the whole object where a part was asked for; it has to support HTTP ranges";
 
+// A long page about an error: what it begins with is enough.
+bool is_refusal(const HttpEnd& end, const HttpHead& head) {
+  return end.trouble == HttpTrouble::kStopped && head.response.status >= 400;
+}
+
 bool asks_for_range(const HttpRequest& request) {
   return std::any_of(request.headers.begin(), request.headers.end(),
                      [](const HttpHeader& header) { return header.name == "Range"; });
@@ -55,6 +60,7 @@ Status judge(const HttpEnd& end, const HttpHead& head, const HttpRequest& reques
     case HttpTrouble::kTls:
       return Error{Code::kIo, fmt::format("{}: {}", shown, explain(end, url))};
     case HttpTrouble::kStopped:
+      if (is_refusal(end, head)) break;
       if (head.response.status == 200 && asks_for_range(request)) return Error{Code::kIo, shown + kNoRanges};
       return Error{Code::kInvalid, fmt::format("{}: the answer is longer than {}", shown, format_bytes(longest_body))};
     case HttpTrouble::kNone:
@@ -89,7 +95,7 @@ Result<HttpResponse> HttpClient::send(const std::function<HttpRequest()>& make, 
     const HttpEnd end = transfer->perform();
     const HttpHead& head = transfer->head();
     FORELOAD_TRY(judge(end, head, request, longest_body));
-    const bool answered = end.trouble == HttpTrouble::kNone;
+    const bool answered = end.trouble == HttpTrouble::kNone || is_refusal(end, head);
     const bool again = !answered || may_pass(head.response.status);
     const auto pause = again ? pause_after(options_.retry, attempt, end.retry_after, key) : std::nullopt;
     if (pause) {

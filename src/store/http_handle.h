@@ -16,6 +16,7 @@ struct HttpHandle {
   HttpSink* sink = nullptr;
   HttpHead head;
   std::size_t header_bytes = 0;
+  bool has_body = false;          // some of it came
   bool stopped = false;           // by the sink
   std::array<char, 512> error{};  // libcurl wants at least 256
 };

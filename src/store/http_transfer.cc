@@ -71,13 +71,14 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
   if (handle.header_bytes > kLongestHeaders) return 0;
   if (line.starts_with("HTTP/")) {
     handle.head = {};
+    handle.has_body = false;
     const std::size_t space = line.find(' ');
     if (space == std::string_view::npos) return line.size();
     std::from_chars(line.data() + space + 1, line.data() + line.size(), handle.head.response.status);
     return line.size();
   }
   const std::size_t colon = line.find(':');
-  if (colon != std::string_view::npos) {
+  if (colon != std::string_view::npos && !handle.has_body) {  // not a trailer
     take_header(handle.head, trimmed(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
   }
   return line.size();
@@ -86,6 +87,7 @@ std::size_t on_header(char* data, std::size_t size, std::size_t count, void* use
 std::size_t on_body(char* data, std::size_t size, std::size_t count, void* user) {
   auto& handle = *static_cast<HttpHandle*>(user);
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size * count);
+  handle.has_body = true;
   if (handle.sink->write(handle.head, bytes)) return bytes.size();
   handle.stopped = true;
   return bytes.empty() ? 1 : 0;  // anything but what was offered
@@ -95,7 +97,6 @@ HttpTrouble trouble_of(CURLcode code) {
   switch (code) {
     case CURLE_OK:
       return HttpTrouble::kNone;
-    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
       return HttpTrouble::kBadUrl;
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -182,6 +183,7 @@ void HttpTransfer::prepare(const HttpRequest& request, HttpSink& sink) {
   if (!only_head) set(handle.curl, CURLOPT_HTTPGET, 1L);
   handle.head = {};
   handle.header_bytes = 0;
+  handle.has_body = false;
   handle.error[0] = '\0';
   handle.stopped = false;
   handle.sink = &sink;
@@ -195,7 +197,9 @@ HttpEnd HttpTransfer::end_of(int code) {
   const auto curl_code = static_cast<CURLcode>(code);
   HttpEnd end{.trouble = handle_->stopped ? HttpTrouble::kStopped : trouble_of(curl_code)};
   if (end.trouble != HttpTrouble::kNone) {
-    end.detail = handle_->error[0] != '\0' ? handle_->error.data() : curl_easy_strerror(curl_code);
+    // libcurl's own words may repeat the password of a proxy.
+    const std::string_view words = handle_->error.data();
+    end.detail = words.empty() || words.find('@') != std::string_view::npos ? curl_easy_strerror(curl_code) : words;
   }
   curl_off_t wait = 0;
   if (curl_easy_getinfo(handle_->curl, CURLINFO_RETRY_AFTER, &wait) == CURLE_OK) {

@@ -14,13 +14,15 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "store/sigv4.h"
 
 namespace foreload {
 namespace {
 
 constexpr std::uint64_t kMostPages = 1 << 20;
-constexpr std::uint64_t kMostObjects = 1 << 27;
+constexpr std::uint64_t kMostObjects = 1 << 25;
+constexpr unsigned kMostEmptyPages = 1000;  // in a row
 constexpr std::size_t kShownBytes = 300;
 
 // What is known about an error beyond its name.
@@ -131,6 +133,7 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
   std::string token;
   std::unordered_set<std::uint64_t> tokens;
   std::uint64_t objects = 0;
+  unsigned empty = 0;
   for (std::uint64_t number = 0; number < kMostPages && objects < kMostObjects; ++number) {
     FORELOAD_ASSIGN(const HttpResponse response,
                     client.send([&] { return store.list(range, token); }, kLongestListPage));
@@ -140,6 +143,8 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
       return Error{Code::kIo, fmt::format("cannot list {}: {}; is this an S3 endpoint?", place, page.error().message)};
     }
     objects += page->objects.size();
+    empty = page->objects.empty() ? empty + 1 : 0;
+    if (empty > kMostEmptyPages) break;
     for (ListedObject& object : page->objects) {
       if (object.key.compare(0, begins_with.size(), begins_with) != 0) {
         return Error{Code::kIo, fmt::format("the listing of {} has a key that does not belong there: {}", place,
@@ -156,7 +161,9 @@ Status list_objects(const S3Store& store, HttpClient& client, const KeyRange& ra
     token = std::move(page->next_token);
     if (!tokens.insert(hash_bytes(std::as_bytes(std::span(token)))).second) break;
   }
-  return Error{Code::kIo, fmt::format("the listing of {} does not end", place)};
+  return Error{Code::kIo, fmt::format("the listing of {} does not end, or has more than {} objects: name a longer "
+                                      "prefix, or pack the samples into tar shards",
+                                      place, format_count(kMostObjects))};
 }
 
 }  // namespace foreload

@@ -122,9 +122,21 @@ Status DiskStore::load_entries(Bytes file_bytes) {
     const std::span<DiskEntry> some = std::span(entries).first(std::min<std::uint64_t>(entries.size(), count - first));
     const Bytes at = kDiskHeaderBytes + first * sizeof(DiskEntry);
     FORELOAD_TRY(read_exactly(table_file_.get(), at, std::as_writable_bytes(some)));
-    MutexLock lock(mutex_);
-    for (std::size_t i = 0; i < some.size(); ++i) {
-      if (some[i] != DiskEntry{} && !table_.load(first + i, some[i])) ++damaged_;
+    std::vector<SampleId> beyond;
+    {
+      MutexLock lock(mutex_);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        if (some[i] == DiskEntry{} || table_.load(first + i, some[i])) continue;
+        if (table_.is_beyond(first + i, some[i])) {
+          beyond.push_back(first + i);
+        } else {
+          ++damaged_;
+        }
+      }
+    }
+    // Their bytes are cut off, so that they would be damaged when the file becomes larger again.
+    for (const SampleId id : beyond) {
+      if (const int failed = write_entry(id, {})) return stop(failed);
     }
   }
   return {};

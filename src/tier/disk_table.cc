@@ -70,6 +70,11 @@ bool DiskTable::load(SampleId id, const DiskEntry& entry) {
   return true;
 }
 
+bool DiskTable::is_beyond(SampleId id, const DiskEntry& entry) const {
+  return entry.length > 0 && entry.offset + entry.length > capacity_ &&
+         entry == entry_for(id, entry.offset, entry.content);
+}
+
 std::uint64_t DiskTable::settle() {
   std::vector<SampleId> ids;
   for (SampleId id = 0; id < slots_.size(); ++id) {

@@ -68,6 +68,8 @@ class DiskTable {
   DiskEntry entry_for(SampleId id, Bytes offset, std::uint64_t content) const;
   // Takes an entry as the file has it. False: it is not the sample's, or damaged.
   bool load(SampleId id, const DiskEntry& entry);
+  // Is it right, but behind the end of a table that has become smaller?
+  bool is_beyond(SampleId id, const DiskEntry& entry) const;
   // After the last load(): drops what overlaps and finds the gaps. Returns how many were dropped.
   std::uint64_t settle();
 
