@@ -31,8 +31,7 @@ constexpr const char* kExamples =
     "  foreload index imagenet/train --dimensions    read every header once, and\n"
     "                                                keep width and height\n"
     "  foreload index s3://bucket/train/ --warm --disk /ssd/cache\n"
-    "                                                fill the disk cache now, so that the\n"
-    "                                                first epoch reads nothing else";
+    "                                                fill the disk cache now";
 
 struct IndexOptions {
   SourceOptions source;

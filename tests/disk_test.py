@@ -43,11 +43,11 @@ class DiskTest(RefusalTest):
     def test_warm_up_fills_it_before_the_first_run(self):
         folder = self.top / "pictures"
         self.report("generate", folder, "--images", 60)
-        plain = self.report("run", folder, "--hash", "--no-cache")["epochs"][0]
+        plain = self.report("run", folder, "--batch", 16, "--hash", "--no-cache")["epochs"][0]
         warmed = self.report("index", folder, "--warm", "--disk", self.disk)["warm"]
         self.assertEqual(warmed["filled_bytes"], plain["bytes"]["source"])
         for memory in (["--no-cache"], []):
-            found = self.report("run", folder, "--hash", "--disk", self.disk, *memory)["epochs"][0]
+            found = self.report("run", folder, "--batch", 16, "--hash", "--disk", self.disk, *memory)["epochs"][0]
             self.assertEqual(found["content_hash"], plain["content_hash"])
             self.assertEqual(found["bytes"]["source"], 0)
         self.assertEqual(self.report("index", folder, "--warm", "--disk", self.disk)["warm"]["filled_bytes"], 0)

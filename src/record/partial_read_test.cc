@@ -166,7 +166,7 @@ TEST_F(PartialReadTest, DamagedSamplesAreJudgedAsAWhole) {
 
 // Bounce buffers for one long sample leave a depth of one read, and a part is two.
 TEST_F(PartialReadTest, ADepthOfOneReadsWholeSamples) {
-  folder_.write("src/c0/long.jpg", text_of(make_jpeg({.width = 1600, .height = 1600, .quality = 97, .seed = 1})));
+  folder_.write("src/c0/long.jpg", text_of(make_jpeg({.width = 2000, .height = 2000, .quality = 100, .seed = 1})));
   ConvertOptions convert;
   convert.source.datasets = {folder_.path("src")};
   convert.destination = folder_.path("other");
@@ -177,9 +177,11 @@ TEST_F(PartialReadTest, ADepthOfOneReadsWholeSamples) {
   LoaderOptions tight = plain;
   tight.storage = "100MB/s";
   tight.direct_io = true;
-  tight.memory = 20_MiB;
+  tight.memory = 48_MiB;
   tight.threads = 1;
-  EXPECT_EQ(run(tight).tensors, run(plain).tensors);
+  const Outcome outcome = run(tight);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.tensors, run(plain).tensors);
 }
 
 }  // namespace

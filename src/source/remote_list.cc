@@ -70,9 +70,8 @@ Result<Place> open_remote_place(const Url& folder) {
 // In the URL of a web server a ? begins a query, which parse_url() refuses without repeating it: it may be a signature.
 std::size_t special_in(const std::string& url) {
   const bool is_s3 = url.compare(0, 5, "s3://") == 0;
-  const std::size_t query = is_s3 ? std::string::npos : url.find('?');
-  const std::size_t special = url.find_first_of(kSpecial, path_start(url));
-  return special < query ? special : std::string::npos;
+  if (!is_s3 && url.find('?') != std::string::npos) return std::string::npos;
+  return url.find_first_of(kSpecial, path_start(url));
 }
 
 bool is_remote_list(const std::string& url) {

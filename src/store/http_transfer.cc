@@ -97,6 +97,7 @@ HttpTrouble trouble_of(CURLcode code) {
   switch (code) {
     case CURLE_OK:
       return HttpTrouble::kNone;
+    case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
       return HttpTrouble::kBadUrl;
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -199,6 +200,8 @@ HttpEnd HttpTransfer::end_of(int code) {
   if (end.trouble != HttpTrouble::kNone) {
     // libcurl's own words may repeat the password of a proxy.
     const std::string_view words = handle_->error.data();
+    // So it calls an answer that does not begin as one of HTTP.
+    if (words.find("HTTP/0.9") != std::string_view::npos) end.trouble = HttpTrouble::kBroken;
     end.detail = words.empty() || words.find('@') != std::string_view::npos ? curl_easy_strerror(curl_code) : words;
   }
   curl_off_t wait = 0;
