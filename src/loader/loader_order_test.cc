@@ -244,7 +244,7 @@ TEST(LoaderOrderTest, ResumeContinuesExactlyAlsoOnAnotherWorld) {
 TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
   constexpr std::uint64_t kSamples = 2000;
   const Ledger ledger(kSamples);
-  std::map<double, Bytes> fetched;  // by rank 1 in epochs 1 and 2
+  std::map<double, Bytes> fetched;  // by rank 1, beyond its quarter
   for (const double share : {0.0, 0.2, 1.0}) {
     LoaderOptions options = ledger.options(4);
     options.reshuffle = share;
@@ -261,7 +261,9 @@ TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
       Seen seen;
       for (int e = 0; e < 3; ++e) ASSERT_TRUE(read_epoch(*loader, seen));
       const auto epochs = loader->stats().epochs;
-      fetched[share] = epochs[1].source_bytes + epochs[2].source_bytes;
+      // All together: what a home will need in the next epoch may be read ahead in this one.
+      const Bytes all = epochs[0].source_bytes + epochs[1].source_bytes + epochs[2].source_bytes;
+      fetched[share] = all - kSamples / 4 * Ledger::kLength;
       break;
     }
   }

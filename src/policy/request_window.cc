@@ -1,5 +1,4 @@
-// The pacer above decides how many samples are asked for at once, by the same measure: throughput. So that its trials
-// see what more requests bring, a window that limits opens at once and is judged afterwards.
+// The first window is measured before it opens: a store that throttles has answered by then.
 #include "policy/request_window.h"
 
 #include <algorithm>
@@ -31,7 +30,7 @@ Time RequestWindow::calm_again() const {
 
 void RequestWindow::on_limited(Time) {
   is_limited_ = true;
-  if (is_careful_ || tried_from_ != 0 || calm_periods_ < kCalmPeriods || size_ == options_.most) return;
+  if (is_careful_ || rate_ <= 0 || tried_from_ != 0 || calm_periods_ < kCalmPeriods || size_ == options_.most) return;
   grow();
 }
 

@@ -10,7 +10,7 @@
 namespace foreload {
 
 struct RequestWindowOptions {
-  unsigned first = 32;
+  unsigned first = 16;
   unsigned most = 128;
 };
 

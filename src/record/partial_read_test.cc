@@ -177,7 +177,7 @@ TEST_F(PartialReadTest, ADepthOfOneReadsWholeSamples) {
   LoaderOptions tight = plain;
   tight.storage = "100MB/s";
   tight.direct_io = true;
-  tight.memory = 48_MiB;
+  tight.memory = 64_MiB;
   tight.threads = 1;
   const Outcome outcome = run(tight);
   EXPECT_EQ(outcome.error, "");
