@@ -5,6 +5,11 @@
 #include "base/check.h"
 
 namespace foreload {
+namespace {
+
+constexpr std::size_t kRun = 4;
+
+}  // namespace
 
 // A request in the making: the range [begin, end) of an object.
 struct Coalescer::Group {
@@ -36,6 +41,7 @@ std::vector<WantedRange> Coalescer::take(bool patient) {
   if (patient && may_grow(group)) return {};
   last_object_ = group.object();
   last_end_ = group.end;
+  last_ranges_ = group.places.size();
   std::vector<WantedRange> ranges;
   for (const Places::iterator place : group.places) {
     ranges.push_back(place->second.range);
@@ -62,7 +68,9 @@ Coalescer::Group Coalescer::gather(Places::iterator first) {
 bool Coalescer::may_grow(const Group& group) const {
   const bool follows =
       group.object() == last_object_ && group.begin >= last_end_ && group.begin - last_end_ <= options_.small_gap;
-  if (group.places.size() == 1 && !follows) return false;
+  // A few neighbours may be chance, and what is drawn at random is not worth waiting for.
+  const bool is_run = group.places.size() >= kRun || (follows && last_ranges_ >= kRun);
+  if (!is_run) return false;
   const Bytes mean = group.wanted / group.places.size();
   if (group.end - group.begin + mean > options_.longest) return false;
   // What waits behind it did not fit.

@@ -34,8 +34,8 @@ class Coalescer {
   bool is_empty() const { return oldest_.empty(); }
   std::size_t size() const { return oldest_.size(); }
   // What goes into the next request, by offset, without overlaps. Empty: nothing waits.
-  // `patient`: nor does it go while it may grow: its ranges follow one another, or what was taken last, and there is
-  // room for one more.
+  // `patient`: nor does it go while it may grow: several ranges follow one another, or what was taken last, and there
+  // is room for one more.
   std::vector<WantedRange> take(bool patient = false);
 
  private:
@@ -58,6 +58,7 @@ class Coalescer {
   std::map<std::uint64_t, Place> oldest_;  // by turn
   std::uint64_t last_object_ = 0;          // what was taken last
   Bytes last_end_ = ~Bytes{0};
+  std::size_t last_ranges_ = 0;
 };
 
 }  // namespace foreload
