@@ -1,5 +1,5 @@
-// Region: page-aligned anonymous memory that costs nothing until it is touched. The home of arenas and
-// rings; their layouts hold offsets only, so a region may also be a shared mapping.
+// Region: page-aligned memory that costs nothing until it is touched, of this process alone or a shared file. The home
+// of arenas and rings; their layouts hold offsets only, so each process may map it elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,8 @@ namespace foreload {
 class Region {
  public:
   static Result<Region> map(Bytes bytes, const char* purpose);
+  // The file's content, shared with whoever else maps it. The descriptor may be closed afterwards.
+  static Result<Region> map_file(int file, Bytes bytes, const char* purpose);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
@@ -21,6 +23,7 @@ class Region {
 
  private:
   Region(std::byte* data, std::size_t size) : data_(data), size_(size) {}
+  static Result<Region> map(int file, int flags, Bytes bytes, const char* purpose);
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -1,0 +1,61 @@
+#include "base/shared_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/machine.h"
+#include "base/text.h"
+
+namespace foreload {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+}  // namespace
+
+Result<SharedMemory> SharedMemory::create(Bytes bytes, const char* purpose) {
+  Descriptor file(::memfd_create("foreload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.valid()) return errno_error(fmt::format("memory for {} can not be shared between processes", purpose), errno);
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || ::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
+    return errno_error(fmt::format("{} of shared memory for {} can not be had", format_bytes(bytes), purpose), errno);
+  }
+  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), bytes, purpose));
+  return SharedMemory(std::move(file), std::move(region));
+}
+
+Result<SharedMemory> SharedMemory::adopt(Descriptor file, Bytes bytes, const char* purpose) {
+  struct stat found {};
+  const int seals = ::fcntl(file.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(file.get(), &found) != 0) {
+    return Error{Code::kInvalid, fmt::format("what was handed over for {} is no sealed memory file", purpose)};
+  }
+  if (static_cast<Bytes>(found.st_size) != bytes) {
+    return Error{Code::kInvalid, fmt::format("what was handed over for {} has {} bytes where {} are expected", purpose,
+                                             found.st_size, bytes)};
+  }
+  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), bytes, purpose));
+  return SharedMemory(std::move(file), std::move(region));
+}
+
+Status SharedMemory::reserve(Bytes offset, Bytes bytes) const {
+  const Bytes available = available_memory();
+  if (bytes > available) {
+    return Error{Code::kNoMemory, fmt::format("{} of shared memory can not be reserved: {} are available (machine, "
+                                              "cgroup or ulimit); lower the memory budget",
+                                              format_bytes(bytes), format_bytes(available))};
+  }
+  int failed = 0;
+  do {
+    failed = ::fallocate(file_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  } while (failed == EINTR);
+  if (failed == 0) return {};
+  return Error{Code::kNoMemory, fmt::format("{} of shared memory can not be reserved: {}; lower the memory budget",
+                                            format_bytes(bytes), errno_error("", failed).message)};
+}
+
+}  // namespace foreload

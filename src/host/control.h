@@ -1,0 +1,121 @@
+// Control: the block of shared memory that makes processes a host: who its members are, which arenas and rings there
+// are, and what each takes of the budget. Every entry is complete in itself and moves by one store to its word, so a
+// member may die anywhere. The lock only keeps two members from taking the same entry or the same bytes; it is taken
+// from the dead. Other members are not trusted: what is read here is bounded before it is used. Any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/claim_word.h"
+#include "base/shared_memory.h"
+#include "foreload/result.h"
+#include "foreload/types.h"
+#include "host/name.h"
+
+namespace foreload {
+
+// One life of one member.
+struct MemberId {
+  std::uint8_t index = 0;
+  std::uint16_t generation = 0;
+
+  bool operator==(const MemberId&) const = default;
+};
+
+// What shared memory is for. The key says what it holds: equal keys, same content.
+struct ObjectKey {
+  enum class Kind : std::uint32_t { kArena = 1, kRing = 2 };
+  Kind kind = Kind::kArena;
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+
+  bool operator==(const ObjectKey&) const = default;
+};
+
+using ObjectId = std::uint64_t;  // of one life of an entry
+
+struct ObjectInfo {
+  ObjectId id = 0;
+  ObjectKey key{};
+  Bytes bytes = 0;            // of its memory file
+  Bytes reserved = 0;         // of the budget
+  std::uint64_t holders = 0;  // members that can hand it out, one bit each
+  std::uint64_t users = 0;    // members that need it
+  Time last_used{};
+  bool dropped = false;  // let go of it
+};
+
+struct MemberInfo {
+  MemberId id{};
+  std::uint32_t process = 0;  // for display
+  Bytes reserved = 0;
+  bool alive = false;
+};
+
+class Control {
+ public:
+  static constexpr unsigned kMostObjects = 256;
+  static constexpr Duration kPatience = std::chrono::seconds(2);  // with a member that was stopped inside of the lock
+
+  static Bytes region_bytes();
+  static Result<Control> create(Bytes budget);
+  // kInvalid: it is none, or another version's.
+  static Result<Control> adopt(Descriptor file);
+
+  Bytes budget() const;
+  const SharedMemory& memory() const { return memory_; }
+
+  // Members. -----------------------------------------------------------------------------------
+  // Takes the place and holds it until leave() or death. Nothing: it is another's, or what the last holder left is not
+  // cleared yet. REQUIRES: this process has no place.
+  std::optional<MemberId> enter(unsigned index);
+  void leave();
+  std::optional<MemberId> self() const { return self_; }
+  bool is_alive(MemberId member) const;
+  std::vector<MemberInfo> members() const;
+  // Members that died and have not been cleared. Whoever finds some takes back their claims, then clears them. Any
+  // number may do that at the same time.
+  std::vector<MemberId> dead() const;
+  void clear(MemberId member);
+
+  // Budget and objects. REQUIRES: enter(). All need the lock, and fail when a stopped member has it. ----------------
+  // What this member takes beside objects, instead of what it took before. kNoMemory says how much is left.
+  Status reserve(Bytes bytes);
+  // The object with this key, or a new one, which this member holds and uses. Nobody is given a new one before its
+  // maker answers requests for it.
+  struct Found {
+    ObjectInfo object;
+    bool is_new = false;
+  };
+  Result<Found> find_or_add(const ObjectKey& key, Bytes bytes, Bytes reserve);
+  Status resize(ObjectId object, Bytes reserve);
+  Status drop(ObjectId object);  // all are to let go of it; nobody finds it any more
+  // This member has its memory, and maybe uses it. kNotFound: the object has ended meanwhile.
+  Status hold(ObjectId object, bool use);
+  Status withdraw(ObjectId object);
+  Status collect();  // ends objects that nobody holds any more
+
+  std::optional<ObjectInfo> object(ObjectId object) const;
+  std::vector<ObjectInfo> objects() const;
+
+ private:
+  struct Block;
+  struct MemberEntry;
+  struct ObjectEntry;
+  class Lock;
+
+  explicit Control(SharedMemory memory) : memory_(std::move(memory)) {}
+  Block& block() const;
+  ObjectEntry* entry(ObjectId object) const;  // null: that life is over
+  ObjectInfo info(unsigned index) const;
+  Status check_budget(Bytes before, Bytes wanted) const;
+
+  SharedMemory memory_;
+  std::optional<MemberId> self_;  // of this process
+};
+
+}  // namespace foreload

@@ -1,0 +1,272 @@
+// The service thread sleeps until somebody connects or a fifth of a second has passed; then it looks who has died. A
+// request is one short frame, so nobody can keep it busy; who does not send one is shown the door.
+#include "host/member.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace foreload {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(200);
+constexpr Duration kGuestTime = std::chrono::seconds(1);
+constexpr std::size_t kMostGuests = 64;
+constexpr Duration kAnswerTime = std::chrono::milliseconds(500);
+constexpr Duration kMakingTime = std::chrono::seconds(5);  // of an object that somebody else is making
+constexpr Duration kAskAgain = std::chrono::milliseconds(10);
+
+// What a forked child must close: a listening socket that nobody serves would look like a stopped member when this
+// process is gone. The handlers of fork() know no arguments, so this is the one global of the folder.
+std::array<std::atomic<int>, 16>& listeners() {
+  static std::array<std::atomic<int>, 16> all{};  // descriptor + 1; 0: free
+  return all;
+}
+
+void close_listeners() {
+  for (std::atomic<int>& listener : listeners()) {
+    const int file = listener.exchange(0);
+    if (file > 0) ::close(file - 1);
+  }
+}
+
+void close_in_children(int file) {
+  static const int registered = ::pthread_atfork(nullptr, nullptr, close_listeners);
+  FORELOAD_CHECK(registered == 0, "a handler of fork() needs some bytes of memory");
+  for (std::atomic<int>& listener : listeners()) {
+    int free = 0;
+    if (listener.compare_exchange_strong(free, file + 1)) return;
+  }
+}
+
+void forget_listener(int file) {
+  for (std::atomic<int>& listener : listeners()) {
+    int mine = file + 1;
+    if (listener.compare_exchange_strong(mine, 0)) return;
+  }
+}
+
+// The members of this process by the name of their host.
+struct Registry {
+  Mutex mutex;
+  pid_t owner FORELOAD_GUARDED_BY(mutex) = 0;
+  std::map<std::string, std::weak_ptr<Member>> members FORELOAD_GUARDED_BY(mutex);
+};
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+}  // namespace
+
+SharedObject::~SharedObject() {
+  member_->let_go(id_);
+}
+
+Result<std::shared_ptr<Member>> Member::join(const std::string& host, const JoinOptions& options) {
+  FORELOAD_ASSIGN(HostName name, HostName::parse(host));
+  MutexLock lock(registry().mutex);
+  if (registry().owner != ::getpid()) registry().members.clear();  // the parent's, in a forked child
+  registry().owner = ::getpid();
+  std::weak_ptr<Member>& known = registry().members[name.text()];
+  if (auto member = known.lock()) {
+    if (options.budget != 0 && options.budget != member->control_.budget()) {
+      return Error{Code::kMismatch, fmt::format("this process is a member of host \"{}\" with a memory budget of {} bytes "
+                                                "for all, and {} bytes were asked for",
+                                                host, member->control_.budget(), options.budget)};
+    }
+    return member;
+  }
+  Descriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return errno_error("no event descriptor can be had", errno);
+  FORELOAD_ASSIGN(Joined joined, join_host(name, options));
+  std::shared_ptr<Member> member(new Member(std::move(joined), std::move(name), std::move(wake)));
+  Member* serving = member.get();
+  FORELOAD_ASSIGN(Thread thread, Thread::start("fl-host", [serving] { serving->serve(); }));
+  member->threads_.push_back(std::move(thread));
+  known = member;
+  return member;
+}
+
+Member::Member(Joined joined, HostName name, Descriptor wake)
+    : control_(std::move(joined.control)),
+      name_(std::move(name)),
+      listener_(std::move(joined.listener)),
+      wake_(std::move(wake)),
+      owner_(::getpid()),
+      created_(joined.created) {
+  close_in_children(listener_.get());
+}
+
+Member::~Member() {
+  if (::getpid() != owner_) {
+    for (Thread& thread : threads_) (void)new Thread(std::move(thread));  // it is the parent's
+    return;
+  }
+  stopping_ = true;
+  FORELOAD_CHECK(::eventfd_write(wake_.get(), 1) == 0, "an event descriptor takes one more");
+  threads_.clear();
+  forget_listener(listener_.get());
+  control_.leave();
+}
+
+std::shared_ptr<SharedObject> Member::held(ObjectId object) {
+  MutexLock lock(mutex_);
+  const auto found = held_.find(object);
+  return found == held_.end() ? nullptr : found->second.lock();
+}
+
+std::shared_ptr<SharedObject> Member::keep(ObjectId object, SharedMemory memory) {
+  auto kept = std::make_shared<SharedObject>(shared_from_this(), object, std::move(memory));
+  MutexLock lock(mutex_);
+  held_[object] = kept;
+  return kept;
+}
+
+void Member::let_go(ObjectId object) {
+  if (::getpid() != owner_) return;
+  {
+    MutexLock lock(mutex_);
+    const auto found = held_.find(object);
+    if (found != held_.end() && found->second.expired()) held_.erase(found);
+  }
+  (void)control_.withdraw(object).ok();  // otherwise when this process ends
+}
+
+Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
+  const Time give_up = now() + kMakingTime;
+  for (;;) {
+    FORELOAD_ASSIGN(const Control::Found found, control_.find_or_add(needs.key, needs.bytes, needs.reserve));
+    if (found.is_new) return make(found.object.id, needs);
+    if (found.object.bytes != needs.bytes) {
+      return Error{Code::kMismatch, fmt::format("the host has {} bytes where this process would make {}",
+                                                found.object.bytes, needs.bytes)};
+    }
+    auto attached = attach(found.object, true);
+    // Its maker may have died before it was done; then the key is free again after the next look.
+    if (attached.ok() || now() >= give_up) return attached;
+    tend();
+    wait_readable({}, now() + kAskAgain);
+  }
+}
+
+Result<std::shared_ptr<SharedObject>> Member::make(ObjectId object, const ObjectNeeds& needs) {
+  auto memory = SharedMemory::create(needs.bytes, "members of a host");
+  Status filled = memory.ok() ? Status() : Status(memory.error());
+  if (filled.ok() && needs.fill) filled = needs.fill(*memory);
+  if (filled.ok()) return keep(object, std::move(*memory));
+  (void)control_.withdraw(object).ok();
+  return filled.error();
+}
+
+Result<std::shared_ptr<SharedObject>> Member::fetch(ObjectId object) {
+  const auto found = control_.object(object);
+  if (!found || found->dropped) return Error{Code::kNotFound, "the shared memory was let go of meanwhile"};
+  return attach(*found, false);
+}
+
+Result<std::shared_ptr<SharedObject>> Member::attach(const ObjectInfo& object, bool use) {
+  if (auto kept = held(object.id)) {
+    if (use) FORELOAD_TRY(control_.hold(object.id, true));
+    return kept;
+  }
+  auto file = ask_for(object);
+  if (!file) return Error{Code::kIo, "no member that has the shared memory answers"};
+  FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(*file), object.bytes, "members of a host"));
+  FORELOAD_TRY(control_.hold(object.id, use));
+  return keep(object.id, std::move(memory));
+}
+
+std::optional<Descriptor> Member::ask_for(const ObjectInfo& object) const {
+  for (unsigned index = 0; index < kMostMembers; ++index) {
+    if ((object.holders >> index & 1) == 0 || index == id().index) continue;
+    const auto connected = connect_local(name_.address(index));
+    if (!connected.ok() || !connected->has_value()) continue;
+    const int socket = (*connected)->get();
+    const auto peer = peer_of(socket);
+    const auto request = encode({.kind = HostRequest::Kind::kFetch, .index = id().index, .object = object.id});
+    if (!peer || peer->user != ::geteuid() || !send_frame(socket, request)) continue;
+    wait_readable(std::array{socket}, now() + kAnswerTime);
+    Frame frame;
+    if (receive_frame(socket, frame, 1) != Received::kFrame || frame.files.empty()) continue;
+    const auto reply = parse_reply(frame.bytes);
+    if (reply && reply->kind == HostReply::Kind::kObject) return std::move(frame.files.front());
+  }
+  return std::nullopt;
+}
+
+void Member::on_death(std::function<void(MemberId)> take_back) {
+  MutexLock lock(mutex_);
+  take_back_ = std::move(take_back);
+}
+
+void Member::serve() {
+  std::vector<Guest> guests;
+  Time look = now();
+  while (!stopping_) {
+    std::vector<int> sockets{wake_.get(), listener_.get()};
+    for (const Guest& guest : guests) sockets.push_back(guest.socket.get());
+    wait_readable(sockets, look);
+    while (guests.size() < kMostGuests) {
+      auto guest = accept_local(listener_.get());
+      if (!guest) break;
+      guests.push_back({std::move(*guest), now()});
+    }
+    const Time current = now();
+    std::erase_if(guests, [&](const Guest& guest) { return answer(guest) || current - guest.since > kGuestTime; });
+    if (current < look) continue;
+    tend();
+    look = now() + kTick;
+  }
+}
+
+// True: it is done with.
+bool Member::answer(const Guest& guest) {
+  const int socket = guest.socket.get();
+  Frame frame;
+  const Received received = receive_frame(socket, frame);
+  if (received == Received::kNothing) return false;
+  const auto peer = peer_of(socket);
+  const auto reply_with = [&](HostReply::Kind kind, std::span<const int> files = {}) {
+    (void)send_frame(socket, encode(HostReply{.kind = kind, .budget = control_.budget()}), files);
+    return true;
+  };
+  const auto request = received == Received::kFrame ? parse_request(frame.bytes) : std::nullopt;
+  if (!request) return true;
+  if (!peer || peer->user != ::geteuid()) return reply_with(HostReply::Kind::kNotAllowed);
+  if (request->protocol != kHostProtocol) return reply_with(HostReply::Kind::kProtocol);
+  if (request->kind == HostRequest::Kind::kFetch) {
+    const auto object = held(request->object);
+    if (!object) return reply_with(HostReply::Kind::kNotHere);
+    return reply_with(HostReply::Kind::kObject, std::array{object->memory().file()});
+  }
+  const bool joins = request->kind == HostRequest::Kind::kJoin;
+  if (joins && request->budget != 0 && request->budget != control_.budget()) return reply_with(HostReply::Kind::kBudget);
+  return reply_with(HostReply::Kind::kWelcome, std::array{control_.memory().file()});
+}
+
+void Member::tend() {
+  std::function<void(MemberId)> take_back;
+  {
+    MutexLock lock(mutex_);
+    take_back = take_back_;
+  }
+  const std::vector<MemberId> dead = control_.dead();
+  for (const MemberId member : dead) {
+    if (take_back) take_back(member);
+    control_.clear(member);
+  }
+  const std::vector<ObjectInfo> objects = control_.objects();
+  const bool unheld = std::any_of(objects.begin(), objects.end(), [](const ObjectInfo& o) { return o.holders == 0; });
+  if (unheld) (void)control_.collect().ok();  // otherwise at the next look
+}
+
+}  // namespace foreload

@@ -1,0 +1,99 @@
+// Member: this process in a host. A thread of it hands out the memory that it has, answers newcomers, and takes back what
+// the dead left behind. There is one Member per process and host, however many loaders use it: liveness is a record
+// lock, and those belong to the process. Any thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "host/joining.h"
+#include "host/messages.h"
+
+namespace foreload {
+
+class Member;
+
+// The memory of an object. Its holder hands it out to other members while this lives.
+class SharedObject {
+ public:
+  SharedObject(std::shared_ptr<Member> member, ObjectId id, SharedMemory memory)
+      : member_(std::move(member)), id_(id), memory_(std::move(memory)) {}
+  ~SharedObject();
+  SharedObject(const SharedObject&) = delete;
+  SharedObject& operator=(const SharedObject&) = delete;
+
+  ObjectId id() const { return id_; }
+  const SharedMemory& memory() const { return memory_; }
+
+ private:
+  std::shared_ptr<Member> member_;
+  ObjectId id_;
+  SharedMemory memory_;
+};
+
+struct ObjectNeeds {
+  ObjectKey key{};
+  Bytes bytes = 0;    // of its memory
+  Bytes reserve = 0;  // of the budget, to begin with
+  // Fills new memory, before anybody else has it.
+  std::function<Status(const SharedMemory&)> fill{};
+};
+
+class Member : public std::enable_shared_from_this<Member> {
+ public:
+  // This process's member of that host, joined now if it was not.
+  static Result<std::shared_ptr<Member>> join(const std::string& host, const JoinOptions& options);
+  ~Member();  // leaves
+
+  Control& control() { return control_; }
+  MemberId id() const { return *control_.self(); }
+  bool created() const { return created_; }  // the host, when it joined
+
+  // The object with this key, to use it: another member's memory, or new memory. kNoMemory: the budget or the machine
+  // has not so much. kIo: whoever has it does not answer.
+  Result<std::shared_ptr<SharedObject>> open(const ObjectNeeds& needs) FORELOAD_EXCLUDES(mutex_);
+  // One that is there, to help those who use it. kNotFound: it has ended.
+  Result<std::shared_ptr<SharedObject>> fetch(ObjectId object) FORELOAD_EXCLUDES(mutex_);
+
+  // Called with each dead member before its place is given to others. May be called again for the same one.
+  void on_death(std::function<void(MemberId)> take_back) FORELOAD_EXCLUDES(mutex_);
+
+ private:
+  friend class SharedObject;
+  struct Guest {
+    Descriptor socket;
+    Time since{};
+  };
+
+  Member(Joined joined, HostName name, Descriptor wake);
+  Result<std::shared_ptr<SharedObject>> make(ObjectId object, const ObjectNeeds& needs);
+  Result<std::shared_ptr<SharedObject>> attach(const ObjectInfo& object, bool use);
+  std::shared_ptr<SharedObject> held(ObjectId object) FORELOAD_EXCLUDES(mutex_);
+  std::shared_ptr<SharedObject> keep(ObjectId object, SharedMemory memory) FORELOAD_EXCLUDES(mutex_);
+  std::optional<Descriptor> ask_for(const ObjectInfo& object) const;
+  void let_go(ObjectId object) FORELOAD_EXCLUDES(mutex_);
+
+  void serve();
+  bool answer(const Guest& guest) FORELOAD_EXCLUDES(mutex_);
+  void tend() FORELOAD_EXCLUDES(mutex_);
+
+  Control control_;
+  HostName name_;
+  Descriptor listener_;
+  Descriptor wake_;
+  pid_t owner_;
+  bool created_;
+  std::atomic<bool> stopping_{false};
+  Mutex mutex_;
+  std::map<ObjectId, std::weak_ptr<SharedObject>> held_ FORELOAD_GUARDED_BY(mutex_);
+  std::function<void(MemberId)> take_back_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<Thread> threads_;  // one, when it serves
+};
+
+}  // namespace foreload
