@@ -7,12 +7,22 @@
 
 namespace foreload {
 
+// One life of one member of a host: who claims something. In private memory there is only the default.
+struct MemberId {
+  std::uint8_t index = 0;
+  std::uint16_t generation = 0;
+
+  bool operator==(const MemberId&) const = default;
+};
+
 struct ClaimWord {
   std::uint8_t phase = 0;
-  std::uint8_t member = 0;              // index of the claiming process on this host; 0 in a private region
-  std::uint16_t member_generation = 0;  // which process had that index
+  std::uint8_t member = 0;  // of the claiming MemberId
+  std::uint16_t member_generation = 0;
   std::uint16_t count = 0;
   std::uint16_t generation = 0;
+
+  MemberId owner() const { return {member, member_generation}; }
 
   constexpr std::uint64_t packed() const {
     return std::uint64_t{phase} | std::uint64_t{member} << 8 | std::uint64_t{member_generation} << 16 |

@@ -77,7 +77,7 @@ class Control::Lock {
       const std::uint32_t signal = block().lock_signal.load();
       if (block().lock.compare_exchange_strong(seen, mine)) break;
       const ClaimWord holder = ClaimWord::unpack(seen);
-      const bool gone = !control.is_alive({holder.member, holder.member_generation});
+      const bool gone = !control.is_alive(holder.owner());
       if (gone && block().lock.compare_exchange_strong(seen, mine)) break;
       if (now() >= give_up) return;
       if (!gone) futex_wait(block().lock_signal, signal, now() + kLockLook);

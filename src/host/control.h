@@ -18,14 +18,6 @@
 
 namespace foreload {
 
-// One life of one member.
-struct MemberId {
-  std::uint8_t index = 0;
-  std::uint16_t generation = 0;
-
-  bool operator==(const MemberId&) const = default;
-};
-
 // What shared memory is for. The key says what it holds: equal keys, same content.
 struct ObjectKey {
   enum class Kind : std::uint32_t { kArena = 1, kRing = 2 };

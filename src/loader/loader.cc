@@ -143,7 +143,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
 Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams) {
   chain_ = std::move(chain);
   const std::uint64_t batch = stream_->assignment().max_share();
-  FORELOAD_ASSIGN(auto ring, Ring::create(ring_options(*chain_, stream_->assignment(), sized.memory.slots)));
+  FORELOAD_ASSIGN(auto ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));
   desk_ = std::make_shared<LeaseDesk>(std::move(ring), chain_->output());
   if (!options_.record.empty()) {
     FORELOAD_ASSIGN(record_, EventRecord::create(options_.record));

@@ -170,12 +170,27 @@ Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
 
 }  // namespace
 
-RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots) {
+namespace {
+
+// Whether a record index knows rows: of some samples, for some of the datasets.
+bool knows_rows(const Source& source) {
+  constexpr SampleId kLooks = 64;
+  const SampleId step = std::max<SampleId>(source.size() / kLooks, 1);
+  for (SampleId id = 0; id < source.size(); id += step) {
+    if (!source.rows(id).empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots) {
   return {.slots = slots,
           .batch = assignment.max_share(),
           .sample_bytes = chain.output().bytes(),
           .ragged_element = chain.ragged_element(),
-          .mixes = chain.mixes()};
+          .mixes = chain.mixes(),
+          .rows = knows_rows(source)};
 }
 
 Rewrite rewrite_mode(const LoaderOptions& options) {
@@ -188,7 +203,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
   const Bytes mean = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1));
   const std::uint64_t window = std::min(samples, echo_window_of(options));
-  const RingOptions slot = ring_options(chain, stream.assignment(), 1);
+  const RingOptions slot = ring_options(chain, stream.assignment(), source, 1);
   const bool rewrites = rewrite_mode(options) != Rewrite::kOff;
   SizedPlan sized;
   sized.budget = affordable_budget(options, threads);

@@ -26,7 +26,7 @@ Status check_pairs(const JobShape& shape);
 // The options' chain, or what suits the dataset's first sample.
 Result<Chain> compile_chain(const LoaderOptions& options, const Source& source);
 
-RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots);
+RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots);
 
 struct SizedPlan {
   MemoryPlan memory;

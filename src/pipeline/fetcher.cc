@@ -21,7 +21,10 @@
 namespace foreload {
 
 Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing)
-    : parts_(parts), pacer_(pacing), holds_(parts.stream.schedule().options().echo, parts.hold) {
+    : parts_(parts),
+      pacer_(pacing),
+      holds_(parts.stream.schedule().options().echo, parts.hold),
+      watches_(parts.ring.slots()) {
   if (parts_.chain != nullptr) foresight_.emplace(*parts_.chain);
 }
 
@@ -37,6 +40,7 @@ void Fetcher::run(std::uint64_t number) {
           .c = std::uint64_t{pacer_.options().objects} << 32 | parts_.ring.slots()});
   while (!stopping_) {
     const Time current = now();
+    reap(current, std::exchange(starving_, false));
     open_slots(current);
     for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
     for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
@@ -70,20 +74,11 @@ void Fetcher::stop() {
   parts_.tiers.wake();
 }
 
-void Fetcher::lease_dropped() {
-  if (starving_.exchange(false)) parts_.tiers.wake();
+void Fetcher::settled() {
+  if (parts_.ring.take_call()) parts_.tiers.wake();
 }
 
-void Fetcher::work_done() {
-  --at_work_;
-  lease_dropped();
-}
-
-void Fetcher::substitute(RingItem item, unsigned attempt) {
-  {
-    MutexLock lock(mutex_);
-    substitutes_.push_back({.index = item.index, .attempt = attempt, .slot = item.slot});
-  }
+void Fetcher::rejected() {
   parts_.tiers.wake();
 }
 
@@ -101,8 +96,11 @@ Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
 void Fetcher::open_slots(Time now) {
   while (parts_.stream.has(next_open_)) {
     Ahead& batch = ahead(next_open_);
-    batch.slot = parts_.ring.open(batch.plan);
+    batch.slot = parts_.ring.free_slot();
     if (!batch.slot) return;
+    reap(*batch.slot, now);
+    watches_[*batch.slot] = {.count = static_cast<std::uint32_t>(batch.plan.count)};
+    parts_.ring.open(*batch.slot, batch.plan);
     pacer_.on_slot_opened(now);
     Event opened = event_of(EventKind::kSlotOpened, now, batch.plan, 0);
     opened.a = batch.plan.step;
@@ -183,12 +181,14 @@ bool Fetcher::ask_next(Time now) {
   }
 }
 
-// Asks the tiers; when transit is full, once more after announcing it, so that a lease dropped in between is not
-// missed.
+// Asks the tiers; when transit is full, once more after announcing it and dropping what is settled, so that nothing that
+// is settled in between is missed.
 Answer Fetcher::request(const Request& wanted, Time now) {
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;
   starving_ = true;
+  parts_.ring.call_when_settled();
+  reap(now, true);
   answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom || at_work_ > 0 || !waiters_.empty() || !holds_.drop()) return answer;
   return parts_.tiers.request(wanted, now);
@@ -227,13 +227,11 @@ std::optional<Error> Fetcher::refuse(SampleId id) const {
                            format_bytes(length), format_bytes(parts_.longest_sample))};
 }
 
+// A substitute may be refused at once, which asks for the next one: those wait for the next turn.
 void Fetcher::ask_substitutes(Time now) {
-  {
-    MutexLock lock(mutex_);
-    pending_substitutes_.insert(pending_substitutes_.end(), substitutes_.begin(), substitutes_.end());
-    substitutes_.clear();
-  }
-  std::erase_if(pending_substitutes_, [&](const Waiter& waiter) { return ask_substitute(waiter, now); });
+  std::vector<Waiter> asked = std::exchange(pending_substitutes_, {});
+  std::erase_if(asked, [&](const Waiter& waiter) { return ask_substitute(waiter, now); });
+  pending_substitutes_.insert(pending_substitutes_.begin(), asked.begin(), asked.end());
 }
 
 bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
@@ -291,22 +289,6 @@ void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
   Ahead& batch = ahead(waiter.number);
   if (batch.slot) return parts_.ring.add_bytes(*batch.slot, bytes);
   batch.bytes += bytes;
-}
-
-// Bytes, or the reason why there are none, have come for one sample of one batch.
-void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
-  ++at_work_;
-  if (waiter.slot) return deliver({*waiter.slot, waiter.index}, std::move(work), now);
-  Ahead& batch = ahead(waiter.number);
-  ++batch.delivered;
-  if (batch.slot) return deliver({*batch.slot, waiter.index}, std::move(work), now);
-  batch.arrived[waiter.index] = true;
-  batch.works[waiter.index] = std::move(work);
-}
-
-void Fetcher::deliver(RingItem item, Work work, Time now) {
-  parts_.works.at(item) = std::move(work);
-  parts_.ring.mark_ready(item, now);
 }
 
 Event Fetcher::event_of(EventKind kind, Time now, const BatchPlan& plan, std::uint64_t index) {

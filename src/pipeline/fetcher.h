@@ -1,6 +1,6 @@
 // Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
-// sample in the order of need, opens ring slots as they become free and marks samples ready when their bytes are
-// there. Where storage would idle it walks on and fills homes before they are needed. What comes from where, how far
+// sample in the order of need, opens ring slots as they become free, marks samples ready when their bytes are there and
+// decides what becomes of bad ones. Where storage would idle it walks on and fills homes before they are needed. What comes from where, how far
 // ahead and how many reads at once are the pacer's decisions.
 #pragma once
 
@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "base/event_record.h"
-#include "base/mutex.h"
 #include "pipeline/holds.h"
+#include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
 #include "pipeline/work.h"
 #include "plan/stream.h"
 #include "policy/pacing.h"
 #include "prep/chain.h"
+#include "tier/dimension_table.h"
 #include "tier/tier_stack.h"
 
 namespace foreload {
@@ -38,6 +39,10 @@ struct FetcherParts {
   std::uint64_t seed;
   Filling& filling;
   bool only_fill;  // nobody asks for batches
+  OnError on_error;
+  Quarantine& quarantine;
+  DimensionTable& dimensions;
+  Rewriter& rewriter;
 };
 
 class Fetcher {
@@ -50,13 +55,9 @@ class Fetcher {
   void run(std::uint64_t number);
   void stop();  // any thread
 
-  // From workers and consumer. Any thread.
-  void lease_dropped();
-  void work_done();  // a worker has prepared, or rejected, what it got, and dropped its lease
-  // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
-  void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);
-  // The part of the sample that was read is not enough: brings all of it. REQUIRES: as above, and work.part.
-  void complete(RingItem item, Work work) FORELOAD_EXCLUDES(mutex_);
+  // From workers. Any thread.
+  void settled();   // a sample was settled, or a lease dropped
+  void rejected();  // a sample was found to be bad
 
  private:
   // A batch on its way: bytes may arrive before a slot is free for it.
@@ -81,6 +82,10 @@ class Fetcher {
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
   void ask_completions(Time now);
+  void reap(Time now, bool all);
+  void reap(std::uint32_t slot, Time now);
+  void judge(RingItem item, Work work, const Error& error, Time now);
+  void fail(RingItem item, const Error& error, Time now);
   std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
@@ -118,17 +123,21 @@ class Fetcher {
   std::vector<Arrival> arrivals_;
   std::array<unsigned, kOrigins> flying_{};  // reads by origin, before the last wait
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> starving_{false};      // transit was full: wake me when a lease is dropped
-  std::atomic<std::uint64_t> at_work_{0};  // samples whose bytes came, and whose work is not done
+  bool starving_ = false;      // transit was full
+  std::uint64_t at_work_ = 0;  // samples whose bytes came, and that are not settled
   Holds holds_;
-  Mutex mutex_;
-  std::vector<Waiter> substitutes_ FORELOAD_GUARDED_BY(mutex_);
+  // What was seen of a slot's samples.
+  struct Watch {
+    std::uint32_t count = 0;
+    std::uint32_t settled = 0;
+    std::uint32_t rejected = 0;
+  };
+  std::vector<Watch> watches_;  // by slot
   std::vector<Waiter> pending_substitutes_;
   struct Incomplete {
     RingItem item;
     Work work;
   };
-  std::vector<Incomplete> incomplete_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<Incomplete> pending_completions_;
 };
 

@@ -52,7 +52,7 @@ std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, 
   if (!pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
   const auto offsets = parts_.source.rows(id);
   const auto size = parts_.source.dimensions(id);
-  if (offsets.empty() || !size) return std::nullopt;
+  if (offsets.empty() || offsets.size() > parts_.ring.most_rows() || !size) return std::nullopt;
   const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.first + index});
   const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
   const Bytes length = parts_.source.length(id);
@@ -115,21 +115,7 @@ bool Fetcher::fill_next(Time now) {
   return true;
 }
 
-void Fetcher::complete(RingItem item, Work work) {
-  --at_work_;
-  {
-    MutexLock lock(mutex_);
-    incomplete_.push_back({item, std::move(work)});
-  }
-  parts_.tiers.wake();
-}
-
 void Fetcher::ask_completions(Time now) {
-  {
-    MutexLock lock(mutex_);
-    for (Incomplete& sample : incomplete_) pending_completions_.push_back(std::move(sample));
-    incomplete_.clear();
-  }
   std::erase_if(pending_completions_, [&](Incomplete& sample) {
     const SampleId id = sample.work.id;
     if (!parts_.tiers.complete(id, sample.work.lease, now)) return false;

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "policy/rewriting.h"
-#include "source/describe.h"
 
 namespace foreload {
 
@@ -35,35 +34,26 @@ bool Preparer::rewrite_one(Tools& tools, bool idle) {
   if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.has_offers()) return false;
   if (!tools.rewriter) tools.rewriter.emplace();
   if (!parts_.rewriter.step(*tools.rewriter)) return false;
-  parts_.fetcher.lease_dropped();
+  parts_.fetcher.settled();
   return true;
 }
 
 void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
   ChainRunner& runner = tools.runner;
-  Work work = std::move(parts_.works.at(item));
+  const RingWork work = parts_.ring.work(item);
   const Time started = now();
   tools.epoch = parts_.ring.plan_of(item.slot).epoch;
-  record(EventKind::kPrepStarted, item, worker, work.id, work.lease.bytes().size());
-  const Status status = work.error ? Status(*work.error) : transform(runner, work, item);
-  if (!status.ok() && work.part && status.error().code == Code::kBadSample) {
-    // That says nothing about the whole sample.
-    parts_.ring.give_back(item);
-    return parts_.fetcher.complete(item, std::move(work));
-  }
-  if (status.ok() && !runner.damaged() && !work.part && parts_.rewrite != Rewrite::kOff) {
-    parts_.rewriter.offer(work.id, work.lease.bytes());
-  }
-  work.lease = Lease();
-  parts_.fetcher.work_done();
+  record(EventKind::kPrepStarted, item, worker, work.id, work.length);
+  const Status status = transform(runner, work, item);
   const Duration busy = now() - started;
   record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
-  if (status.ok()) {
-    const Prepared prepared{work.id, parts_.source.label(work.id), busy, runner.damaged(), runner.length()};
-    if (parts_.ring.finish(item, prepared)) complete(item.slot, worker);
-  } else if (reject(item, work, status.error())) {
-    complete(item.slot, worker);
+  if (!status.ok()) {
+    parts_.ring.reject(item, status.error());
+    return parts_.fetcher.rejected();
   }
+  const Prepared prepared{busy, runner.damaged(), runner.length(), runner.dimensions()};
+  if (parts_.ring.finish(item, prepared)) complete(item.slot, worker);
+  parts_.fetcher.settled();
 }
 
 // All samples of the slot are done, so it is this thread's alone. A batch with a failed sample is delivered as the
@@ -88,16 +78,11 @@ void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
   record_published(plan, slot, worker);
 }
 
-Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item) {
+Status Preparer::transform(ChainRunner& runner, const RingWork& work, RingItem item) {
   const BatchPlan plan = parts_.ring.plan_of(item.slot);
   const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
-  RowHint rows{.offsets = parts_.source.rows(work.id)};
-  if (work.part) {
-    rows.first = work.part->first_row;
-    rows.end = work.part->end_row;
-  }
-  FORELOAD_ASSIGN(const Bytes needed, runner.begin(work.lease.bytes(), key, rows));
-  parts_.dimensions.note(work.id, runner.dimensions());
+  const RowHint rows{.offsets = parts_.ring.rows(item), .first = work.first_row, .end = work.end_row};
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(parts_.memory.subspan(work.offset, work.length), key, rows));
   ScratchPool& scratch = parts_.scratch;
   if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left
   if (needed <= scratch.own_share()) return runner.finish(parts_.ring.tensor(item));
@@ -113,36 +98,6 @@ Status Preparer::transform(ChainRunner& runner, const Work& work, RingItem item)
   runner.trim(scratch.own_share());
   scratch.give(extra);
   return status;
-}
-
-// A bad sample ends the run or is replaced; whatever else is wrong always ends it. True: it was the slot's last.
-bool Preparer::reject(RingItem item, const Work& work, const Error& error) {
-  const bool is_named = error.code != Code::kBadSample && error.code != Code::kNoMemory;  // the source tier names it
-  const std::string name = is_named ? "" : describe_sample(parts_.source, work.id) + ": ";
-  const Error named{error.code, name + error.message};
-  if (error.code != Code::kBadSample) return parts_.ring.fail(item, named);
-  if (parts_.on_error == OnError::kFail) {
-    return parts_.ring.fail(
-        item, {named.code, named.message + ". Remove it, or let another sample take its place (on-error: replace)"});
-  }
-  const BatchPlan plan = parts_.ring.plan_of(item.slot);
-  const Position position = plan.first + item.index;
-  if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
-    return parts_.ring.fail(
-        item, {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",
-                                       parts_.quarantine.cap(), named.message)});
-  }
-  if (parts_.record != nullptr) {
-    parts_.record->append({.time = now(),
-                           .kind = EventKind::kReplaced,
-                           .epoch = static_cast<std::uint32_t>(plan.epoch),
-                           .position = position,
-                           .a = work.id,
-                           .c = work.attempt + 1});
-  }
-  parts_.ring.give_back(item);
-  parts_.fetcher.substitute(item, work.attempt + 1);
-  return false;
 }
 
 void Preparer::record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b) {

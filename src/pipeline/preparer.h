@@ -1,11 +1,10 @@
 // Preparer: the worker threads. Each claims the ready sample that is needed soonest, runs the chain straight into its
-// place in the batch, and drops its bytes. Workers sleep while there is nothing to do.
+// place in the batch, and says how it went. Workers sleep while there is nothing to do.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "base/event_record.h"
 #include "foreload/loader.h"
@@ -13,27 +12,21 @@
 #include "pipeline/rewriter.h"
 #include "pipeline/ring.h"
 #include "pipeline/scratch_pool.h"
-#include "pipeline/work.h"
 #include "prep/chain.h"
-#include "tier/dimension_table.h"
 
 namespace foreload {
 
 struct PreparerParts {
-  const Source& source;
   const Chain& chain;
   Ring& ring;
-  WorkTable& works;
+  std::span<const std::byte> memory;  // where the bytes of samples are
   ScratchPool& scratch;
-  Quarantine& quarantine;
   Fetcher& fetcher;
-  DimensionTable& dimensions;
   Rewriter& rewriter;
   Rewrite rewrite;
   Epoch epochs;             // 0: not known
   std::uint64_t positions;  // of an epoch; those from here on are padding
   std::uint64_t seed;
-  OnError on_error;
   EventRecord* record;  // may be null
 };
 
@@ -53,9 +46,8 @@ class Preparer {
   };
   void prepare(Tools& tools, RingItem item, std::uint16_t worker);
   bool rewrite_one(Tools& tools, bool idle);
-  Status transform(ChainRunner& runner, const Work& work, RingItem item);
+  Status transform(ChainRunner& runner, const RingWork& work, RingItem item);
   void complete(std::uint32_t slot, std::uint16_t worker);
-  [[nodiscard]] bool reject(RingItem item, const Work& work, const Error& error);
   void record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker);
   void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
 

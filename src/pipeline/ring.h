@@ -1,8 +1,8 @@
-// Ring: the batch slots of one stream, in one region without pointers. A slot goes free → open → published →
-// leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed → done. Fetcher, workers
-// and consumer meet only here. Batches are published in whatever order they finish and leased in order of number.
-// One thread opens slots and one takes batches; all else is for any thread. Only the wait_* ones block, and stop() ends
-// them.
+// Ring: the batch slots of one stream, in one region without pointers, private or shared. A slot goes free → open →
+// completing → published → leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed →
+// done, or bad, which the feeder judges. Feeder, workers and consumer meet only here: all that a worker needs to know of
+// a sample stands in the ring. Batches are published in whatever order they finish and leased in order of number.
+// One thread feeds and one takes batches; all else is for any thread. Only the wait_* ones block, and stop() ends them.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "base/claim_word.h"
-#include "base/mutex.h"
 #include "base/region.h"
 #include "foreload/batch.h"
 #include "foreload/result.h"
+#include "foreload/source.h"
 #include "foreload/types.h"
 #include "plan/stream.h"
 
@@ -27,6 +28,7 @@ struct RingOptions {
   Bytes sample_bytes = 0;    // of one prepared sample
   Bytes ragged_element = 0;  // of one element, when samples have lengths of their own
   bool mixes = false;        // samples are mixed with each other
+  bool rows = false;         // samples may come with the offsets of their rows
 };
 
 // One sample to prepare: exclusive to whoever claimed it.
@@ -35,14 +37,28 @@ struct RingItem {
   std::uint32_t index = 0;
 };
 
-// One prepared sample.
-struct Prepared {
+// What is to be prepared: the sample, and where its bytes are.
+struct RingWork {
   SampleId id = 0;
   std::int64_t label = kNoLabel;
+  std::uint32_t memory = 0;  // which of the regions that feeder and workers both know
+  std::uint32_t rows = 0;    // offsets that are known
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::uint32_t first_row = 0;  // rows first … end-1 are there
+  std::uint32_t end_row = ~0u;
+};
+
+// What a worker made of it.
+struct Prepared {
   Duration busy{};           // worker time
   bool damaged = false;      // decoded, with warnings
   std::uint64_t length = 0;  // elements, when ragged
+  Dimensions dimensions{};
 };
+
+// What became of a sample that was ready once.
+enum class Settled { kNotYet, kDone, kBad };
 
 // Sample bytes by the tier they came from.
 struct OriginBytes {
@@ -68,18 +84,37 @@ struct BatchCost {
 
 class Ring {
  public:
+  static constexpr std::size_t kMostRows = 320;     // offsets that a sample may come with
+  static constexpr std::size_t kMostReason = 254;  // bytes of a worker's word about a bad sample
+
   static Bytes region_bytes(const RingOptions& options);
   static Result<std::shared_ptr<Ring>> create(const RingOptions& options);
 
   unsigned slots() const { return options_.slots; }
+  std::size_t most_rows() const { return options_.rows ? kMostRows : 0; }
   std::span<const std::byte> memory() const { return region_.bytes(); }
 
   // Feeding. -----------------------------------------------------------------------------------
-  // Takes a free slot for the batch, all samples waiting; nothing when no slot is free.
-  std::optional<std::uint32_t> open(const BatchPlan& plan);
+  std::optional<std::uint32_t> free_slot() const;
+  // For the batch, all samples waiting. REQUIRES: the slot is free.
+  void open(std::uint32_t slot, const BatchPlan& plan);
   void add_bytes(std::uint32_t slot, const OriginBytes& bytes);
-  // The sample's bytes are there. REQUIRES: it is waiting.
-  void mark_ready(RingItem item, Time now);
+  // The sample's bytes are there. REQUIRES: it is waiting; at most most_rows() offsets.
+  void mark_ready(RingItem item, const RingWork& work, std::span<const std::uint32_t> rows, Time now);
+  // How many samples of the slot have been settled since it was opened, and how many of them were bad: the first grows
+  // when one of these calls would say something new.
+  std::uint32_t settled(std::uint32_t slot) const;
+  std::uint32_t rejected(std::uint32_t slot) const;
+  Settled settled(RingItem item) const;
+  const Prepared& prepared(RingItem item) const;  // REQUIRES: done
+  Error reason(RingItem item) const;              // REQUIRES: bad
+  // REQUIRES for these: the sample is bad, or waiting. wait_again: for other bytes; `replaced`: another sample's.
+  void wait_again(RingItem item, bool replaced);
+  // The batch will be delivered as this error. True: it was the batch's last sample; the caller must publish it.
+  [[nodiscard]] bool fail(RingItem item, const Error& error);
+  // The feeder is short of room: whoever settles a sample from now on is to wake it, once.
+  void call_when_settled();
+  bool take_call();  // true: wake the feeder
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
@@ -88,12 +123,13 @@ class Ring {
   bool wait_for_work(std::uint32_t seen);
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
+  RingWork work(RingItem item) const;
+  std::span<const std::uint32_t> rows(RingItem item) const;
   std::span<std::byte> tensor(RingItem item) const;
   // REQUIRES for these: claimed by the caller. True: it was the batch's last sample; the slot is the caller's alone,
   // who must publish it.
   [[nodiscard]] bool finish(RingItem item, const Prepared& prepared);
-  [[nodiscard]] bool fail(RingItem item, const Error& error);  // the batch will be delivered as this error
-  void give_back(RingItem item);                               // its bytes are bad: waiting again, for a substitute's
+  void reject(RingItem item, const Error& error);  // the feeder decides what becomes of it
   // Of a slot whose last sample is done: what the batch stage works on, and its end. `busy`: worker time it took.
   std::span<std::byte> tensors(std::uint32_t slot) const;
   std::span<std::uint64_t> lengths(std::uint32_t slot) const;  // count + 1; element i + 1 is that of sample i
@@ -127,21 +163,21 @@ class Ring {
  private:
   struct Header;
   struct Slot;
-  struct Offsets;
+  struct Item;
+  struct Columns;
 
   Ring(Region region, const RingOptions& options);
-  static Offsets offsets(const RingOptions& options);
+  static Columns columns(const RingOptions& options);
   Header& header() const;
   Slot& slot(std::uint32_t index) const;
+  Item& item(RingItem item) const;
   std::byte* column(std::uint32_t slot, std::size_t offset) const;
-  std::atomic<std::uint64_t>& item(RingItem item) const;
   bool done(RingItem item);
   bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
 
   Region region_;
   RingOptions options_;
-  std::unique_ptr<const Offsets> offsets_;
-  mutable Mutex errors_;  // guards the error text of all slots
+  std::unique_ptr<const Columns> columns_;
 };
 
 }  // namespace foreload

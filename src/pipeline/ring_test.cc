@@ -20,24 +20,34 @@ BatchPlan plan(std::uint64_t number, std::uint64_t count) {
   return {.number = number, .step = number, .first = number * count, .count = count};
 }
 
+std::optional<std::uint32_t> open(Ring& ring, const BatchPlan& plan) {
+  const auto slot = ring.free_slot();
+  if (slot) ring.open(*slot, plan);
+  return slot;
+}
+
+void mark_ready(Ring& ring, RingItem item, Time now, SampleId id = 0, std::int64_t label = 0) {
+  ring.mark_ready(item, {.id = id, .label = label}, {}, now);
+}
+
 void fill(Ring& ring, std::uint32_t slot, std::uint64_t count) {
-  for (std::uint32_t i = 0; i < count; ++i) ring.mark_ready({slot, i}, Time{1});
+  for (std::uint32_t i = 0; i < count; ++i) mark_ready(ring, {slot, i}, Time{1}, i, 7);
   while (const auto item = ring.claim()) {
-    if (ring.finish(*item, {.id = item->index, .label = 7, .busy = Duration{1}})) ring.publish(item->slot);
+    if (ring.finish(*item, {.busy = Duration{1}})) ring.publish(item->slot);
   }
 }
 
 TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
   auto ring = make(2, 3);
-  const auto slot = ring->open(plan(0, 3));
+  const auto slot = open(*ring, plan(0, 3));
   ASSERT_TRUE(slot);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EXPECT_FALSE(ring->take(0));
-    ring->mark_ready({*slot, i}, Time{5});
+    mark_ready(*ring, {*slot, i}, Time{5}, 100 + i, 200 + i);
     const auto item = ring->claim();
     ASSERT_TRUE(item);
     EXPECT_EQ(item->index, i);
-    const bool last = ring->finish(*item, {.id = 100 + i, .label = 200 + i, .busy = Duration{10}, .damaged = i == 1});
+    const bool last = ring->finish(*item, {.busy = Duration{10}, .damaged = i == 1});
     EXPECT_EQ(last, i == 2);
   }
   EXPECT_FALSE(ring->take(0)) << "not before the batch stage is done";
@@ -53,9 +63,9 @@ TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
 
 TEST(RingTest, BatchesAreTakenInOrderWhicheverFinishesFirst) {
   auto ring = make(2, 1);
-  const auto first = ring->open(plan(0, 1));
-  const auto second = ring->open(plan(1, 1));
-  EXPECT_FALSE(ring->open(plan(2, 1))) << "both slots are in use";
+  const auto first = open(*ring, plan(0, 1));
+  const auto second = open(*ring, plan(1, 1));
+  EXPECT_FALSE(open(*ring, plan(2, 1))) << "both slots are in use";
   fill(*ring, *second, 1);
   EXPECT_FALSE(ring->take(0));
   fill(*ring, *first, 1);
@@ -65,10 +75,10 @@ TEST(RingTest, BatchesAreTakenInOrderWhicheverFinishesFirst) {
 
 TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
   auto ring = make(2, 2);
-  const auto later = ring->open(plan(5, 2));
-  const auto sooner = ring->open(plan(4, 2));
-  ring->mark_ready({*later, 0}, Time{1});
-  ring->mark_ready({*sooner, 1}, Time{1});
+  const auto later = open(*ring, plan(5, 2));
+  const auto sooner = open(*ring, plan(4, 2));
+  mark_ready(*ring, {*later, 0}, Time{1});
+  mark_ready(*ring, {*sooner, 1}, Time{1});
   EXPECT_EQ(ring->claim()->slot, *sooner);
   EXPECT_EQ(ring->claim()->slot, *later);
   EXPECT_FALSE(ring->claim());
@@ -77,8 +87,8 @@ TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
 TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
   const RingOptions options{.slots = 1, .batch = 2, .sample_bytes = 12, .ragged_element = 4};
   auto ring = *Ring::create(options);
-  const auto slot = ring->open(plan(0, 2));
-  for (std::uint32_t i = 0; i < 2; ++i) ring->mark_ready({*slot, i}, Time{1});
+  const auto slot = open(*ring, plan(0, 2));
+  for (std::uint32_t i = 0; i < 2; ++i) mark_ready(*ring, {*slot, i}, Time{1});
   EXPECT_FALSE(ring->finish(*ring->claim(), {.length = 3}));
   EXPECT_TRUE(ring->finish(*ring->claim(), {.length = 1}));
   const auto lengths = ring->lengths(*slot);
@@ -91,7 +101,7 @@ TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
   EXPECT_EQ(ring->data(*slot).size(), 16u);
   EXPECT_EQ(ring->offsets(*slot).size(), 3u);
   ring->release(*slot);
-  ASSERT_TRUE(ring->open(plan(1, 0)));
+  ASSERT_TRUE(open(*ring, plan(1, 0)));
   EXPECT_EQ(ring->data(*slot).size(), 0u);
   ASSERT_EQ(ring->offsets(*slot).size(), 1u);
   EXPECT_EQ(ring->offsets(*slot)[0], 0u);
@@ -112,13 +122,18 @@ TEST(RingTest, ColumnsThatAChainNeedsAreCountedAndOthersTakeNothing) {
 
 TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
   auto ring = make(1, 2);
-  const auto slot = ring->open(plan(0, 2));
-  ring->mark_ready({*slot, 0}, Time{1});
-  ring->mark_ready({*slot, 1}, Time{1});
+  const auto slot = open(*ring, plan(0, 2));
+  mark_ready(*ring, {*slot, 0}, Time{1});
+  mark_ready(*ring, {*slot, 1}, Time{1});
   const auto a = ring->claim();
   const auto b = ring->claim();
-  EXPECT_FALSE(ring->fail(*b, {Code::kBadSample, "second"}));
-  EXPECT_TRUE(ring->fail(*a, {Code::kIo, "first"}));
+  ring->reject(*b, {Code::kBadSample, "second"});
+  ring->reject(*a, {Code::kIo, "first"});
+  EXPECT_EQ(ring->settled(*slot), 2u);
+  EXPECT_EQ(ring->rejected(*slot), 2u);
+  EXPECT_EQ(ring->settled(*b), Settled::kBad);
+  EXPECT_FALSE(ring->fail(*b, ring->reason(*b)));
+  EXPECT_TRUE(ring->fail(*a, ring->reason(*a)));
   ring->publish(*slot);
   ASSERT_TRUE(ring->take(0));
   const auto error = ring->error_of(*slot);
@@ -127,12 +142,15 @@ TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
   EXPECT_EQ(error->code, Code::kIo);
 }
 
-TEST(RingTest, ASampleGivenBackIsWaitingForBytesAgain) {
+TEST(RingTest, ABadSampleMayWaitForOtherBytes) {
   auto ring = make(1, 1);
-  const auto slot = ring->open(plan(0, 1));
-  ring->mark_ready({*slot, 0}, Time{1});
+  const auto slot = open(*ring, plan(0, 1));
+  mark_ready(*ring, {*slot, 0}, Time{1});
   EXPECT_EQ(ring->bytes_complete(*slot), Time{1});
-  ring->give_back(*ring->claim());
+  const auto bad = ring->claim();
+  ring->reject(*bad, {Code::kBadSample, std::string(1000, 'x')});
+  EXPECT_EQ(ring->reason(*bad).message.size(), Ring::kMostReason - 1);
+  ring->wait_again(*bad, true);
   EXPECT_FALSE(ring->claim());
   EXPECT_FALSE(ring->bytes_complete(*slot));
   fill(*ring, *slot, 1);
@@ -142,7 +160,7 @@ TEST(RingTest, ASampleGivenBackIsWaitingForBytesAgain) {
 
 TEST(RingTest, AnEmptyBatchIsPublishedAtOnce) {
   auto ring = make(1, 4);
-  ASSERT_TRUE(ring->open(plan(0, 0)));
+  ASSERT_TRUE(open(*ring, plan(0, 0)));
   EXPECT_TRUE(ring->take(0));
 }
 
@@ -158,16 +176,16 @@ TEST(RingTest, StopEndsEveryWait) {
 
 TEST(RingTest, ResetKeepsLeasedSlotsAndFreesTheOthers) {
   auto ring = make(2, 1);
-  fill(*ring, *ring->open(plan(0, 1)), 1);
+  fill(*ring, *open(*ring, plan(0, 1)), 1);
   const auto leased = ring->take(0);
-  ASSERT_TRUE(ring->open(plan(1, 1)));
+  ASSERT_TRUE(open(*ring, plan(1, 1)));
   ring->stop();
   ring->reset();
   EXPECT_EQ(ring->leased(), 1u);
-  EXPECT_TRUE(ring->open(plan(7, 1)));
-  EXPECT_FALSE(ring->open(plan(8, 1)));
+  EXPECT_TRUE(open(*ring, plan(7, 1)));
+  EXPECT_FALSE(open(*ring, plan(8, 1)));
   ring->release(*leased);
-  EXPECT_TRUE(ring->open(plan(8, 1)));
+  EXPECT_TRUE(open(*ring, plan(8, 1)));
 }
 
 // Fetcher, workers and consumer at full speed: every sample is prepared once, every batch arrives whole and in order.
@@ -177,12 +195,12 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
   auto ring = make(3, kBatch);
   std::jthread fetcher([&] {
     for (std::uint64_t n = 0; n < kBatches;) {
-      const auto slot = ring->open(plan(n, kBatch));
+      const auto slot = open(*ring, plan(n, kBatch));
       if (!slot) {
         std::this_thread::yield();
         continue;
       }
-      for (std::uint32_t i = kBatch; i-- > 0;) ring->mark_ready({*slot, i}, Time{1});
+      for (std::uint32_t i = kBatch; i-- > 0;) mark_ready(*ring, {*slot, i}, Time{1});
       ++n;
     }
   });
@@ -194,7 +212,7 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
         if (const auto item = ring->claim()) {
           const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
           std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
-          if (ring->finish(*item, {.id = value})) ring->publish(item->slot);
+          if (ring->finish(*item, {})) ring->publish(item->slot);
         } else if (!ring->wait_for_work(seen)) {
           return;
         }

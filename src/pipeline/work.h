@@ -1,4 +1,4 @@
-// What the fetcher hands to the workers beside the ring: the bytes of every ready sample, or why there are none.
+// What the fetcher keeps beside the ring: the bytes of every sample on its way to a worker, or why there are none.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,7 @@ struct Work {
   std::optional<Error> error{};       // instead of bytes
 };
 
-// One Work per sample of every ring slot. An entry belongs to the fetcher until the sample is marked ready, then to the
-// worker that claims it, so no lock is needed.
+// One Work per sample of every ring slot: its lease lives until the fetcher has seen what became of it.
 class WorkTable {
  public:
   WorkTable(unsigned slots, std::uint64_t batch) : batch_(batch), works_(slots * batch) {}

@@ -105,6 +105,7 @@ class Arena {
   bool is_home(SampleId id) const;                                             // resident, to stay, as it was read
 
   Bytes home_used() const;
+  std::span<const std::byte> memory() const { return region_.bytes(); }  // where the bytes of all leases are
 
  private:
   friend class Lease;

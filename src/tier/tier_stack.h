@@ -110,6 +110,10 @@ class TierStack {
   void wait(std::vector<Arrival>& arrivals, Time deadline);
   // Another lease on the same bytes.
   Lease share(const Lease& lease) { return arena_.share(lease); }
+  // Of a lease's bytes in the arena's memory.
+  std::uint64_t offset_of(std::span<const std::byte> bytes) const {
+    return static_cast<std::uint64_t>(bytes.data() - arena_.memory().data());
+  }
   // Its bytes are here, and go with their last lease.
   bool is_passing(SampleId id) const { return arena_.is_transit(id); }
   void wake() { bottom_->wake(); }  // any thread

@@ -1,0 +1,116 @@
+// Between the tiers and the ring: bytes go to the workers, and what the workers made of them comes back. A lease is
+// dropped when its sample is settled: seen when the slot is complete or free, when a sample of it is bad, or when room
+// is short. Bad samples end the run or are replaced; whatever else is wrong always ends it.
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "pipeline/fetcher.h"
+#include "source/describe.h"
+
+namespace foreload {
+
+// Bytes, or the reason why there are none, have come for one sample of one batch.
+void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
+  ++at_work_;
+  if (waiter.slot) return deliver({*waiter.slot, waiter.index}, std::move(work), now);
+  Ahead& batch = ahead(waiter.number);
+  ++batch.delivered;
+  if (batch.slot) return deliver({*batch.slot, waiter.index}, std::move(work), now);
+  batch.arrived[waiter.index] = true;
+  batch.works[waiter.index] = std::move(work);
+}
+
+void Fetcher::deliver(RingItem item, Work work, Time now) {
+  if (work.error) {
+    const Error error = *work.error;
+    return judge(item, std::move(work), error, now);
+  }
+  const std::span<const std::byte> bytes = work.lease.bytes();
+  RingWork ready{.id = work.id,
+                 .label = parts_.source.label(work.id),
+                 .offset = parts_.tiers.offset_of(bytes),
+                 .length = bytes.size()};
+  auto rows = parts_.source.rows(work.id);
+  if (rows.size() > parts_.ring.most_rows()) rows = {};
+  if (work.part) {
+    ready.first_row = work.part->first_row;
+    ready.end_row = work.part->end_row;
+  }
+  parts_.works.at(item) = std::move(work);
+  parts_.ring.mark_ready(item, ready, rows, now);
+}
+
+void Fetcher::reap(Time now, bool all) {
+  for (std::uint32_t slot = 0; slot < watches_.size(); ++slot) {
+    const Watch& watch = watches_[slot];
+    if (all || parts_.ring.rejected(slot) != watch.rejected || parts_.ring.settled(slot) >= watch.count) reap(slot, now);
+  }
+}
+
+void Fetcher::reap(std::uint32_t slot, Time now) {
+  Watch& watch = watches_[slot];
+  watch.rejected = parts_.ring.rejected(slot);
+  const std::uint32_t settled = parts_.ring.settled(slot);
+  if (settled == watch.settled) return;
+  watch.settled = settled;
+  for (std::uint32_t i = 0; i < watch.count; ++i) {
+    const RingItem item{slot, i};
+    Work& kept = parts_.works.at(item);
+    const Settled what = kept.lease.valid() ? parts_.ring.settled(item) : Settled::kNotYet;
+    if (what == Settled::kNotYet) continue;
+    Work work = std::move(kept);
+    if (what == Settled::kBad) {
+      judge(item, std::move(work), parts_.ring.reason(item), now);
+      continue;
+    }
+    const Prepared& prepared = parts_.ring.prepared(item);
+    parts_.dimensions.note(work.id, prepared.dimensions);
+    if (!prepared.damaged && !work.part) parts_.rewriter.offer(work.id, work.lease.bytes());
+    --at_work_;
+  }
+}
+
+void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {
+  --at_work_;
+  if (work.part && error.code == Code::kBadSample) {
+    // That says nothing about the whole sample.
+    parts_.ring.wait_again(item, false);
+    pending_completions_.push_back({item, std::move(work)});
+    return;
+  }
+  const bool is_named = error.code != Code::kBadSample && error.code != Code::kNoMemory;  // the source tier names it
+  const std::string name = is_named ? "" : describe_sample(parts_.source, work.id) + ": ";
+  const Error named{error.code, name + error.message};
+  if (error.code != Code::kBadSample) return fail(item, named, now);
+  if (parts_.on_error == OnError::kFail) {
+    return fail(item,
+                {named.code, named.message + ". Remove it, or let another sample take its place (on-error: replace)"},
+                now);
+  }
+  const BatchPlan plan = parts_.ring.plan_of(item.slot);
+  const Position position = plan.first + item.index;
+  if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
+    return fail(item,
+                {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",
+                                         parts_.quarantine.cap(), named.message)},
+                now);
+  }
+  Event event = event_of(EventKind::kReplaced, now, plan, item.index);
+  event.a = work.id;
+  event.c = work.attempt + 1;
+  record(event);
+  parts_.ring.wait_again(item, true);
+  pending_substitutes_.push_back({.index = item.index, .attempt = work.attempt + 1, .slot = item.slot});
+}
+
+// The batch is delivered as an error: what it holds does not matter, so there is no batch stage.
+void Fetcher::fail(RingItem item, const Error& error, Time now) {
+  if (!parts_.ring.fail(item, error)) return;
+  Event event = event_of(EventKind::kPublished, now, parts_.ring.plan_of(item.slot), 0);
+  event.a = parts_.ring.plan_of(item.slot).step;
+  event.b = item.slot;
+  parts_.ring.publish(item.slot);
+  record(event);
+}
+
+}  // namespace foreload

@@ -1,0 +1,156 @@
+// The samples of a slot. `ready` counts ready samples that nobody has reserved. A worker first takes one off that count,
+// then looks for it among the items: there is one, because counts are raised after an item became ready and lowered
+// before it is taken. Whoever finishes the last sample must publish the slot. Signals are counters that only grow; a
+// sleeper passes the value it saw before it looked, so no wake-up is lost.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/futex.h"
+#include "pipeline/ring.h"
+#include "pipeline/ring_layout.h"
+#include "policy/prep_order.h"
+
+namespace foreload {
+
+void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::uint32_t> rows, Time now) {
+  FORELOAD_CHECK(rows.size() <= most_rows(), "the feeder leaves out what does not fit");
+  Slot& of = slot(what.slot);
+  Item& ready = item(what);
+  ready.work = work;
+  ready.work.rows = static_cast<std::uint32_t>(rows.size());
+  if (!rows.empty()) {
+    auto* offsets = reinterpret_cast<std::uint32_t*>(column(what.slot, columns_->rows)) + what.index * kMostRows;
+    std::ranges::copy(rows, offsets);
+  }
+  reinterpret_cast<SampleId*>(column(what.slot, columns_->ids))[what.index] = work.id;
+  reinterpret_cast<std::int64_t*>(column(what.slot, columns_->labels))[what.index] = work.label;
+  ready.word.store(word(kReady), std::memory_order_release);
+  if (of.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) of.bytes_complete = now.count();
+  of.ready.fetch_add(1, std::memory_order_release);
+  header().work.fetch_add(1, std::memory_order_seq_cst);
+  if (header().work_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_one(header().work);
+}
+
+std::optional<RingItem> Ring::claim() {
+  for (;;) {
+    std::array<PrepCandidate, kMostSlots> candidates;
+    for (std::uint32_t i = 0; i < options_.slots; ++i) {
+      const Slot& of = slot(i);
+      const bool open = phase_of(of.state) == kOpen;
+      candidates[i] = {i, of.number.load(std::memory_order_relaxed),
+                       open ? of.ready.load(std::memory_order_acquire) : 0};
+    }
+    const auto chosen = soonest_needed({candidates.data(), options_.slots});
+    if (!chosen) return std::nullopt;
+    Slot& of = slot(*chosen);
+    std::uint32_t ready = of.ready.load(std::memory_order_acquire);
+    while (ready > 0 && !of.ready.compare_exchange_weak(ready, ready - 1, std::memory_order_acq_rel)) {
+    }
+    if (ready == 0) continue;
+    for (std::uint32_t i = of.search_from.load(std::memory_order_relaxed);; i = (i + 1) % of.count) {
+      if (i >= of.count) i = 0;
+      std::uint64_t expected = word(kReady);
+      if (!item({*chosen, i}).word.compare_exchange_strong(expected, word(kClaimed), std::memory_order_acq_rel)) continue;
+      of.search_from.store(i + 1, std::memory_order_relaxed);
+      return RingItem{*chosen, i};
+    }
+  }
+}
+
+RingWork Ring::work(RingItem what) const {
+  return item(what).work;
+}
+
+std::span<const std::uint32_t> Ring::rows(RingItem what) const {
+  if (!options_.rows) return {};
+  const auto* offsets = reinterpret_cast<const std::uint32_t*>(column(what.slot, columns_->rows));
+  return {offsets + what.index * kMostRows, std::min<std::size_t>(item(what).work.rows, kMostRows)};
+}
+
+std::span<std::byte> Ring::tensor(RingItem what) const {
+  return {column(what.slot, columns_->tensors) + what.index * options_.sample_bytes, options_.sample_bytes};
+}
+
+bool Ring::finish(RingItem what, const Prepared& prepared) {
+  Slot& of = slot(what.slot);
+  item(what).prepared = prepared;
+  of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
+  if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
+  if (options_.ragged_element > 0) lengths(what.slot)[what.index + 1] = prepared.length;
+  return done(what);
+}
+
+void Ring::reject(RingItem what, const Error& error) {
+  Slot& of = slot(what.slot);
+  Item& bad = item(what);
+  bad.code = static_cast<std::uint16_t>(error.code);
+  const std::size_t length = std::min(error.message.size(), kMostReason - 1);
+  std::memcpy(bad.reason, error.message.data(), length);
+  bad.reason[length] = '\0';
+  bad.word.store(word(kBad), std::memory_order_release);
+  of.rejected.fetch_add(1, std::memory_order_release);
+  of.settled.fetch_add(1, std::memory_order_release);
+}
+
+std::uint32_t Ring::settled(std::uint32_t index) const {
+  return slot(index).settled.load(std::memory_order_acquire);
+}
+std::uint32_t Ring::rejected(std::uint32_t index) const {
+  return slot(index).rejected.load(std::memory_order_acquire);
+}
+
+Settled Ring::settled(RingItem what) const {
+  const std::uint8_t phase = phase_of(item(what).word);
+  return phase == kDone ? Settled::kDone : phase == kBad ? Settled::kBad : Settled::kNotYet;
+}
+
+const Prepared& Ring::prepared(RingItem what) const {
+  return item(what).prepared;
+}
+
+Error Ring::reason(RingItem what) const {
+  const Item& bad = item(what);
+  return {static_cast<Code>(bad.code), std::string(bad.reason, ::strnlen(bad.reason, kMostReason))};
+}
+
+void Ring::wait_again(RingItem what, bool replaced) {
+  Slot& of = slot(what.slot);
+  if (replaced) of.replaced.fetch_add(1, std::memory_order_relaxed);
+  if (phase_of(item(what).word) == kWaiting) return;
+  of.bytes_complete = kBytesMissing;
+  of.waiting.fetch_add(1, std::memory_order_acq_rel);
+  item(what).word.store(word(kWaiting), std::memory_order_release);
+}
+
+bool Ring::fail(RingItem what, const Error& error) {
+  Slot& of = slot(what.slot);
+  if (what.index < of.failed_index) {  // the batch's first bad sample speaks, whichever was found first
+    of.failed_index = what.index;
+    of.failed_code = static_cast<std::uint32_t>(error.code);
+    const std::size_t length = std::min(error.message.size(), kErrorText - 1);
+    std::memcpy(of.error, error.message.data(), length);
+    of.error[length] = '\0';
+  }
+  return done(what);
+}
+
+bool Ring::done(RingItem what) {
+  Slot& of = slot(what.slot);
+  item(what).word.store(word(kDone), std::memory_order_release);
+  of.settled.fetch_add(1, std::memory_order_release);
+  if (of.finished.fetch_add(1, std::memory_order_acq_rel) + 1 < of.count) return false;
+  of.state.store(word(kCompleting), std::memory_order_relaxed);
+  return true;
+}
+
+void Ring::call_when_settled() {
+  header().call.store(1, std::memory_order_seq_cst);
+}
+
+bool Ring::take_call() {
+  return header().call.load(std::memory_order_seq_cst) != 0 && header().call.exchange(0) != 0;
+}
+
+}  // namespace foreload

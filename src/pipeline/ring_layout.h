@@ -1,0 +1,73 @@
+// What stands in a ring's region; for ring*.cc alone.
+//
+// Region:  [ Header ][ slot 0 ][ slot 1 ] …
+// Slot:    [ Slot ][ items ][ labels ][ ids ][ positions ][ lengths ][ mixes ][ rows ][ tensors ]
+// Each column is 64-byte aligned; lengths, mixes and rows take no room when the stream has none.
+#pragma once
+
+#include "pipeline/ring.h"
+
+namespace foreload {
+
+enum SlotPhase : std::uint8_t { kFree = 0, kOpen = 1, kCompleting = 2, kPublished = 3, kLeased = 4 };
+enum ItemPhase : std::uint8_t { kWaiting = 0, kReady = 1, kClaimed = 2, kDone = 3, kBad = 4 };
+
+inline constexpr std::size_t kErrorText = 2048;
+inline constexpr std::uint32_t kNoFailure = ~0u;
+inline constexpr std::int64_t kBytesMissing = -1;
+inline constexpr unsigned kMostSlots = 64;
+
+inline std::uint64_t word(std::uint8_t phase) {
+  return ClaimWord{.phase = phase}.packed();
+}
+inline std::uint8_t phase_of(const std::atomic<std::uint64_t>& state) {
+  return ClaimWord::unpack(state.load(std::memory_order_acquire)).phase;
+}
+
+struct alignas(64) Ring::Header {
+  std::atomic<std::uint32_t> work{0};
+  std::atomic<std::uint32_t> work_sleepers{0};
+  std::atomic<std::uint32_t> published{0};
+  std::atomic<std::uint32_t> published_sleepers{0};
+  std::atomic<std::uint32_t> stopped{0};
+  std::atomic<std::uint32_t> call{0};
+};
+
+struct alignas(64) Ring::Slot {
+  std::atomic<std::uint64_t> state{0};
+  std::atomic<std::uint64_t> number{0};
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::atomic<std::uint32_t> ready{0};
+  std::atomic<std::uint32_t> waiting{0};
+  std::atomic<std::uint32_t> finished{0};
+  std::atomic<std::uint32_t> settled{0};
+  std::atomic<std::uint32_t> rejected{0};
+  std::atomic<std::uint32_t> search_from{0};
+  std::atomic<std::int64_t> bytes_complete{kBytesMissing};
+  std::atomic<std::uint64_t> memory_bytes{0};
+  std::atomic<std::uint64_t> disk_bytes{0};
+  std::atomic<std::uint64_t> source_bytes{0};
+  std::atomic<std::uint64_t> prep_busy{0};
+  std::atomic<std::uint64_t> replaced{0};
+  std::atomic<std::uint64_t> damaged{0};
+  std::uint32_t failed_index = kNoFailure;
+  std::uint32_t failed_code = 0;
+  char error[kErrorText] = {};
+};
+
+struct alignas(64) Ring::Item {
+  std::atomic<std::uint64_t> word{0};
+  RingWork work{};      // written by the feeder before it is ready
+  Prepared prepared{};  // written by the worker before it is done
+  std::uint16_t code = 0;
+  char reason[kMostReason] = {};
+};
+
+struct Ring::Columns {
+  std::size_t items, labels, ids, positions, lengths, mixes, rows, tensors, stride;
+};
+
+}  // namespace foreload
