@@ -20,7 +20,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 Result<SharedMemory> SharedMemory::create(Bytes bytes, const char* purpose) {
   Descriptor file(::memfd_create("foreload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.valid()) return errno_error(fmt::format("memory for {} can not be shared between processes", purpose), errno);
+  if (!file.valid())
+    return errno_error(fmt::format("memory for {} can not be shared between processes", purpose), errno);
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || ::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     return errno_error(fmt::format("{} of shared memory for {} can not be had", format_bytes(bytes), purpose), errno);
   }

@@ -125,7 +125,8 @@ Result<Control> Control::create(Bytes budget) {
 }
 
 Result<Control> Control::adopt(Descriptor file) {
-  FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(file), region_bytes(), "the host's control block"));
+  FORELOAD_ASSIGN(SharedMemory memory,
+                  SharedMemory::adopt(std::move(file), region_bytes(), "the host's control block"));
   Control control(std::move(memory));
   if (control.block().magic != kMagic || control.block().size != region_bytes()) {
     return Error{Code::kInvalid, "what was handed over is no control block of this version"};
@@ -188,8 +189,8 @@ std::vector<MemberId> Control::dead() const {
   return found;
 }
 
-// What the control block itself knows of a member. A share names the life it belongs to, so whoever comes late with this
-// harms nobody who has the place by then. The place is emptied last: a helper that dies is helped.
+// What the control block itself knows of a member. A share names the life it belongs to, so whoever comes late with
+// this harms nobody who has the place by then. The place is emptied last: a helper that dies is helped.
 void Control::clear(MemberId member) {
   for (ObjectEntry& object : block().objects) {
     std::uint32_t share = object.shares[member.index].load();
@@ -210,10 +211,11 @@ Status Control::check_budget(Bytes before, Bytes wanted) const {
   }
   taken -= std::min(before, taken);
   if (taken <= budget() && wanted <= budget() - taken) return {};
-  return Error{Code::kNoMemory, fmt::format("the host's memory budget of {} has {} left, and {} are needed: raise it for "
-                                            "all members, or end some of them",
-                                            format_bytes(budget()), format_bytes(budget() - std::min(budget(), taken)),
-                                            format_bytes(wanted))};
+  return Error{
+      Code::kNoMemory,
+      fmt::format("the host's memory budget of {} has {} left, and {} are needed: raise it for "
+                  "all members, or end some of them",
+                  format_bytes(budget()), format_bytes(budget() - std::min(budget(), taken)), format_bytes(wanted))};
 }
 
 Status Control::reserve(Bytes bytes) {
@@ -252,7 +254,8 @@ Result<Control::Found> Control::find_or_add(const ObjectKey& key, Bytes bytes, B
     if (word.phase == kReady && info(i).key == key) return Found{info(i), false};
   }
   FORELOAD_TRY(check_budget(0, reserve));
-  if (!free) return Error{Code::kNoMemory, fmt::format("the host has {} arenas and rings, which is the limit", kMostObjects)};
+  if (!free)
+    return Error{Code::kNoMemory, fmt::format("the host has {} arenas and rings, which is the limit", kMostObjects)};
   ObjectEntry& entry = block().objects[*free];
   const ClaimWord before = ClaimWord::unpack(entry.word.load());
   entry.kind = static_cast<std::uint32_t>(key.kind);

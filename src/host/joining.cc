@@ -60,8 +60,9 @@ class Newcomer {
       index_ = index;
       return {};
     }
-    return Error{Code::kInvalid, fmt::format("host \"{}\" has {} members, which is the limit: end some, or name another host",
-                                             name_.text(), kMostMembers)};
+    return Error{Code::kInvalid,
+                 fmt::format("host \"{}\" has {} members, which is the limit: end some, or name another host",
+                             name_.text(), kMostMembers)};
   }
 
   Status try_index_0() {
@@ -134,16 +135,18 @@ class Newcomer {
       case HostReply::Kind::kUndecided:
         return Answer::kUndecided;
       case HostReply::Kind::kProtocol:
-        return Error{Code::kMismatch,
-                     fmt::format("host \"{}\" (process {}) speaks protocol {}, this program {}: use the same version of "
-                                 "foreload, or name another host",
-                                 name_.text(), process, reply->protocol, kHostProtocol)};
+        return Error{
+            Code::kMismatch,
+            fmt::format("host \"{}\" (process {}) speaks protocol {}, this program {}: use the same version of "
+                        "foreload, or name another host",
+                        name_.text(), process, reply->protocol, kHostProtocol)};
       case HostReply::Kind::kBudget:
-        return Error{Code::kMismatch,
-                     fmt::format("host \"{}\" has a memory budget of {} ({} bytes) for all its members, and {} ({} bytes) "
-                                 "were asked for: give the same, none at all, or name another host",
-                                 name_.text(), format_bytes(reply->budget), reply->budget,
-                                 format_bytes(options_.budget), options_.budget)};
+        return Error{
+            Code::kMismatch,
+            fmt::format("host \"{}\" has a memory budget of {} ({} bytes) for all its members, and {} ({} bytes) "
+                        "were asked for: give the same, none at all, or name another host",
+                        name_.text(), format_bytes(reply->budget), reply->budget, format_bytes(options_.budget),
+                        options_.budget)};
       case HostReply::Kind::kWelcome:
         break;
       default:
@@ -217,9 +220,10 @@ class Newcomer {
 
   Error gave_up() const {
     if (silent_ > 0) {
-      return {Code::kIo, fmt::format("process {} holds a place of host \"{}\" and does not answer: continue it (SIGCONT) "
-                                     "or end it, or name another host",
-                                     silent_, name_.text())};
+      return {Code::kIo,
+              fmt::format("process {} holds a place of host \"{}\" and does not answer: continue it (SIGCONT) "
+                          "or end it, or name another host",
+                          silent_, name_.text())};
     }
     return {Code::kIo, fmt::format("host \"{}\" could not be joined within {}: its places are held, and nobody answers",
                                    name_.text(), format_duration(options_.patience))};

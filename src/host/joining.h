@@ -20,7 +20,7 @@ struct JoinOptions {
 };
 
 struct Joined {
-  Control control;     // entered
+  Control control;      // entered
   Descriptor listener;  // at the member's index
   bool created = false;
 };

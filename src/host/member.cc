@@ -79,9 +79,10 @@ Result<std::shared_ptr<Member>> Member::join(const std::string& host, const Join
   std::weak_ptr<Member>& known = registry().members[name.text()];
   if (auto member = known.lock()) {
     if (options.budget != 0 && options.budget != member->control_.budget()) {
-      return Error{Code::kMismatch, fmt::format("this process is a member of host \"{}\" with a memory budget of {} bytes "
-                                                "for all, and {} bytes were asked for",
-                                                host, member->control_.budget(), options.budget)};
+      return Error{Code::kMismatch,
+                   fmt::format("this process is a member of host \"{}\" with a memory budget of {} bytes "
+                               "for all, and {} bytes were asked for",
+                               host, member->control_.budget(), options.budget)};
     }
     return member;
   }
@@ -249,7 +250,8 @@ bool Member::answer(const Guest& guest) {
     return reply_with(HostReply::Kind::kObject, std::array{object->memory().file()});
   }
   const bool joins = request->kind == HostRequest::Kind::kJoin;
-  if (joins && request->budget != 0 && request->budget != control_.budget()) return reply_with(HostReply::Kind::kBudget);
+  if (joins && request->budget != 0 && request->budget != control_.budget())
+    return reply_with(HostReply::Kind::kBudget);
   return reply_with(HostReply::Kind::kWelcome, std::array{control_.memory().file()});
 }
 

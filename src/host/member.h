@@ -1,6 +1,6 @@
-// Member: this process in a host. A thread of it hands out the memory that it has, answers newcomers, and takes back what
-// the dead left behind. There is one Member per process and host, however many loaders use it: liveness is a record
-// lock, and those belong to the process. Any thread.
+// Member: this process in a host. A thread of it hands out the memory that it has, answers newcomers, and takes back
+// what the dead left behind. There is one Member per process and host, however many loaders use it: liveness is a
+// record lock, and those belong to the process. Any thread.
 #pragma once
 
 #include <atomic>

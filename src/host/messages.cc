@@ -72,8 +72,7 @@ std::optional<HostReply> parse_reply(std::span<const std::byte> bytes) {
   if (bytes.size() != sizeof(ReplyBytes)) return std::nullopt;
   const auto kind = take<std::uint16_t>(bytes, 6);
   if (kind < 1 || kind > 7) return std::nullopt;
-  return HostReply{
-      .protocol = *protocol, .kind = static_cast<HostReply::Kind>(kind), .budget = take<Bytes>(bytes, 8)};
+  return HostReply{.protocol = *protocol, .kind = static_cast<HostReply::Kind>(kind), .budget = take<Bytes>(bytes, 8)};
 }
 
 }  // namespace foreload

@@ -74,14 +74,6 @@ void Fetcher::stop() {
   parts_.tiers.wake();
 }
 
-void Fetcher::settled() {
-  if (parts_.ring.take_call()) parts_.tiers.wake();
-}
-
-void Fetcher::rejected() {
-  parts_.tiers.wake();
-}
-
 Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
   const std::uint64_t first = ahead_.empty() ? number : ahead_.front().plan.number;
   while (first + ahead_.size() <= number) {
@@ -181,8 +173,8 @@ bool Fetcher::ask_next(Time now) {
   }
 }
 
-// Asks the tiers; when transit is full, once more after announcing it and dropping what is settled, so that nothing that
-// is settled in between is missed.
+// Asks the tiers; when transit is full, once more after announcing it and dropping what is settled, so that nothing
+// that is settled in between is missed.
 Answer Fetcher::request(const Request& wanted, Time now) {
   Answer answer = parts_.tiers.request(wanted, now);
   if (answer.kind != Ask::kNoRoom) return answer;

@@ -1,7 +1,7 @@
 // Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
 // sample in the order of need, opens ring slots as they become free, marks samples ready when their bytes are there and
-// decides what becomes of bad ones. Where storage would idle it walks on and fills homes before they are needed. What comes from where, how far
-// ahead and how many reads at once are the pacer's decisions.
+// decides what becomes of bad ones. Where storage would idle it walks on and fills homes before they are needed. What
+// comes from where, how far ahead and how many reads at once are the pacer's decisions.
 #pragma once
 
 #include <array>
@@ -54,10 +54,6 @@ class Fetcher {
   // The thread's body: fetches from batch `number` on until stop(), then waits for its reads.
   void run(std::uint64_t number);
   void stop();  // any thread
-
-  // From workers. Any thread.
-  void settled();   // a sample was settled, or a lease dropped
-  void rejected();  // a sample was found to be bad
 
  private:
   // A batch on its way: bytes may arrive before a slot is free for it.

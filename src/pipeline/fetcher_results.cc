@@ -43,7 +43,8 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
 void Fetcher::reap(Time now, bool all) {
   for (std::uint32_t slot = 0; slot < watches_.size(); ++slot) {
     const Watch& watch = watches_[slot];
-    if (all || parts_.ring.rejected(slot) != watch.rejected || parts_.ring.settled(slot) >= watch.count) reap(slot, now);
+    if (all || parts_.ring.rejected(slot) != watch.rejected || parts_.ring.settled(slot) >= watch.count)
+      reap(slot, now);
   }
 }
 

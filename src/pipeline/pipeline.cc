@@ -12,7 +12,28 @@ Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
       works_(parts.ring.slots(), options.batch),
       scratch_(options.scratch, options.threads),
       quarantine_(options.limits.replacements),
-      rewriter_({parts.source, parts.arena, scratch_, options.limits}, options.rewrite != Rewrite::kOff) {}
+      rewriter_({parts.source, parts.arena, scratch_, options.limits}, options.rewrite != Rewrite::kOff),
+      idle_{rewriter_, options.rewrite, parts.stream.epochs()},
+      board_(*this),
+      preparer_(board_, scratch_, &idle_) {}
+
+Pipeline::OwnBoard::OwnBoard(Pipeline& pipeline)
+    : pipeline_(pipeline),
+      stream_{.ring = pipeline.parts_.ring,
+              .chain = pipeline.parts_.chain,
+              .memory = {pipeline.parts_.arena.memory()},
+              .seed = pipeline.options_.seed,
+              .positions = pipeline.parts_.stream.schedule().size(),
+              .record = pipeline.parts_.record} {}
+
+std::optional<PrepTask> Pipeline::OwnBoard::claim() {
+  const auto item = stream_.ring.claim();
+  return item ? std::optional(PrepTask{&stream_, *item}) : std::nullopt;
+}
+
+void Pipeline::OwnBoard::settled(const PrepTask& /*task*/, bool bad) {
+  if (bad || stream_.ring.take_call()) pipeline_.parts_.tiers.wake();
+}
 
 Pipeline::~Pipeline() {
   stop();
@@ -44,17 +65,6 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .dimensions = parts_.dimensions,
                                                     .rewriter = rewriter_},
                                        pacing);
-  preparer_ = std::make_unique<Preparer>(PreparerParts{.chain = parts_.chain,
-                                                       .ring = parts_.ring,
-                                                       .memory = parts_.arena.memory(),
-                                                       .scratch = scratch_,
-                                                       .fetcher = *fetcher_,
-                                                       .rewriter = rewriter_,
-                                                       .rewrite = options_.rewrite,
-                                                       .epochs = parts_.stream.epochs(),
-                                                       .positions = parts_.stream.schedule().size(),
-                                                       .seed = options_.seed,
-                                                       .record = parts_.record});
   scratch_.restart();
   const Status started = start_threads(number);
   if (!started.ok()) stop();
@@ -66,7 +76,7 @@ Status Pipeline::start_threads(std::uint64_t number) {
   FORELOAD_ASSIGN(Thread fetch, Thread::start("fl-fetch", [this, number] { fetcher_->run(number); }));
   threads_.push_back(std::move(fetch));
   for (unsigned i = 0; i < options_.threads; ++i) {
-    const auto body = [this, i] { preparer_->run(static_cast<std::uint16_t>(i + 1)); };
+    const auto body = [this, i] { preparer_.run(static_cast<std::uint16_t>(i + 1)); };
     FORELOAD_ASSIGN(Thread worker, Thread::start(fmt::format("fl-prep-{}", i), body));
     threads_.push_back(std::move(worker));
   }

@@ -56,6 +56,21 @@ class Pipeline {
   std::uint64_t rewritten() const { return rewriter_.rewritten(); }
 
  private:
+  // The one stream of this process.
+  class OwnBoard : public PrepBoard {
+   public:
+    explicit OwnBoard(Pipeline& pipeline);
+    std::optional<PrepTask> claim() override;
+    void settled(const PrepTask& task, bool bad) override;
+    std::uint32_t signal() const override { return stream_.ring.work_signal(); }
+    bool wait(std::uint32_t seen) override { return stream_.ring.wait_for_work(seen); }
+    bool stopped() const override { return stream_.ring.stopped(); }
+
+   private:
+    Pipeline& pipeline_;
+    PrepStream stream_;
+  };
+
   Status start_threads(std::uint64_t number);
 
   PipelineParts parts_;
@@ -65,8 +80,10 @@ class Pipeline {
   ScratchPool scratch_;
   Quarantine quarantine_;
   Rewriter rewriter_;
+  IdleWork idle_;
+  OwnBoard board_;
+  Preparer preparer_;
   std::unique_ptr<Fetcher> fetcher_;
-  std::unique_ptr<Preparer> preparer_;
   std::vector<Thread> threads_;
 };
 

@@ -10,117 +10,131 @@
 #include "policy/rewriting.h"
 
 namespace foreload {
+namespace {
+
+constexpr std::size_t kMostRunners = 4;  // streams whose tools a worker keeps
+
+void record(const PrepTask& task, const BatchPlan& plan, std::uint16_t worker, Event event) {
+  if (task.stream->record == nullptr) return;
+  event.time = now();
+  event.thread = worker;
+  event.epoch = static_cast<std::uint32_t>(plan.epoch);
+  task.stream->record->append(event);
+}
+
+}  // namespace
 
 void Preparer::run(std::uint16_t worker) {
   // Workers fill all cores; the consumer, which feeds an accelerator, must not wait for one of them to leave.
   yield_to_others();
-  Tools tools{.runner = ChainRunner(parts_.chain)};
+  Tools tools;
   for (;;) {
-    const std::uint32_t seen = parts_.ring.work_signal();
-    if (parts_.ring.stopped()) return;
-    if (const auto item = parts_.ring.claim()) {
-      prepare(tools, *item, worker);
+    const std::uint32_t seen = board_.signal();
+    if (board_.stopped()) return;
+    if (const auto task = board_.claim()) {
+      prepare(tools, *task, worker);
       (void)rewrite_one(tools, false);
-    } else if (!rewrite_one(tools, true) && !parts_.ring.wait_for_work(seen)) {
+    } else if (!rewrite_one(tools, true) && !board_.wait(seen)) {
       return;
     }
   }
 }
 
+ChainRunner& Preparer::runner_of(Tools& tools, const PrepStream& stream) {
+  auto& runners = tools.runners;
+  const auto found = std::ranges::find(runners, stream.serial, &Tools::Runner::stream);
+  if (found == runners.begin() && found != runners.end()) return found->runner;
+  for (Tools::Runner& other : runners) other.runner.trim(0);
+  if (found == runners.end()) {
+    if (runners.size() == kMostRunners) runners.pop_back();
+    runners.push_front({stream.serial, ChainRunner(stream.chain)});
+  } else {
+    runners.splice(runners.begin(), runners, found);
+  }
+  return runners.front().runner;
+}
+
 // True: time was spent on it.
 bool Preparer::rewrite_one(Tools& tools, bool idle) {
+  if (idle_ == nullptr) return false;
   RewriteChance chance{.idle = idle};
-  if (parts_.epochs != 0) chance.epochs_left = parts_.epochs - 1 - std::min(tools.epoch, parts_.epochs - 1);
-  if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.has_offers()) return false;
+  if (idle_->epochs != 0) chance.epochs_left = idle_->epochs - 1 - std::min(tools.epoch, idle_->epochs - 1);
+  if (!should_rewrite(idle_->mode, chance) || !idle_->rewriter.has_offers()) return false;
   if (!tools.rewriter) tools.rewriter.emplace();
-  if (!parts_.rewriter.step(*tools.rewriter)) return false;
-  parts_.fetcher.settled();
+  if (!idle_->rewriter.step(*tools.rewriter)) return false;
+  board_.settled({}, false);
   return true;
 }
 
-void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {
-  ChainRunner& runner = tools.runner;
-  const RingWork work = parts_.ring.work(item);
+void Preparer::prepare(Tools& tools, const PrepTask& task, std::uint16_t worker) {
+  Ring& ring = task.stream->ring;
+  ChainRunner& runner = runner_of(tools, *task.stream);
+  const RingWork work = ring.work(task.item);
+  const BatchPlan plan = ring.plan_of(task.item.slot);
+  const Position position = plan.first + task.item.index;
   const Time started = now();
-  tools.epoch = parts_.ring.plan_of(item.slot).epoch;
-  record(EventKind::kPrepStarted, item, worker, work.id, work.length);
-  const Status status = transform(runner, work, item);
+  tools.epoch = plan.epoch;
+  record(task, plan, worker, {.kind = EventKind::kPrepStarted, .position = position, .a = work.id, .b = work.length});
+  const Status status = transform(runner, task, work);
   const Duration busy = now() - started;
-  record(EventKind::kPrepDone, item, worker, work.id, static_cast<std::uint64_t>(busy.count()));
+  const auto spent = static_cast<std::uint64_t>(busy.count());
+  record(task, plan, worker, {.kind = EventKind::kPrepDone, .position = position, .a = work.id, .b = spent});
   if (!status.ok()) {
-    parts_.ring.reject(item, status.error());
-    return parts_.fetcher.rejected();
+    ring.reject(task.item, status.error());
+  } else if (ring.finish(task.item, {busy, runner.damaged(), runner.length(), runner.dimensions()})) {
+    complete(task, worker);
   }
-  const Prepared prepared{busy, runner.damaged(), runner.length(), runner.dimensions()};
-  if (parts_.ring.finish(item, prepared)) complete(item.slot, worker);
-  parts_.fetcher.settled();
+  board_.settled(task, !status.ok());
 }
 
 // All samples of the slot are done, so it is this thread's alone. A batch with a failed sample is delivered as the
 // error.
-void Preparer::complete(std::uint32_t slot, std::uint16_t worker) {
-  Ring& ring = parts_.ring;
+void Preparer::complete(const PrepTask& task, std::uint16_t worker) {
+  const PrepStream& stream = *task.stream;
+  Ring& ring = stream.ring;
+  const std::uint32_t slot = task.item.slot;
   const Time started = now();
   const BatchPlan plan = ring.plan_of(slot);  // before it is published: the slot may be another's then
-  if (parts_.chain.has_batch_stage() && !ring.error_of(slot)) {
-    parts_.chain.finish_batch({.seed = parts_.seed,
+  if (stream.chain.has_batch_stage() && !ring.error_of(slot)) {
+    stream.chain.finish_batch({.seed = stream.seed,
                                .epoch = plan.epoch,
                                .first = plan.first,
-                               .samples = parts_.positions,
+                               .samples = stream.positions,
                                .count = plan.count,
-                               .sample_bytes = parts_.chain.output().bytes(),
+                               .sample_bytes = stream.chain.output().bytes(),
                                .tensors = ring.tensors(slot),
                                .offsets = ring.lengths(slot),
                                .labels = ring.labels(slot),
                                .mixes = ring.mixes(slot)});
   }
   ring.publish(slot, now() - started);
-  record_published(plan, slot, worker);
+  record(task, plan, worker, {.kind = EventKind::kPublished, .position = plan.first, .a = plan.step, .b = slot});
 }
 
-Status Preparer::transform(ChainRunner& runner, const RingWork& work, RingItem item) {
-  const BatchPlan plan = parts_.ring.plan_of(item.slot);
-  const PrepKey key{.seed = parts_.seed, .epoch = plan.epoch, .position = plan.first + item.index};
-  const RowHint rows{.offsets = parts_.ring.rows(item), .first = work.first_row, .end = work.end_row};
-  FORELOAD_ASSIGN(const Bytes needed, runner.begin(parts_.memory.subspan(work.offset, work.length), key, rows));
-  ScratchPool& scratch = parts_.scratch;
-  if (runner.scratch_bytes() + needed > scratch.own_share()) runner.trim(0);  // what an earlier sample left
-  if (needed <= scratch.own_share()) return runner.finish(parts_.ring.tensor(item));
-  if (needed > scratch.largest()) {
+Status Preparer::transform(ChainRunner& runner, const PrepTask& task, const RingWork& work) {
+  const PrepStream& stream = *task.stream;
+  const BatchPlan plan = stream.ring.plan_of(task.item.slot);
+  const PrepKey key{.seed = stream.seed, .epoch = plan.epoch, .position = plan.first + task.item.index};
+  const RowHint rows{.offsets = stream.ring.rows(task.item), .first = work.first_row, .end = work.end_row};
+  const std::span<const std::byte> memory = stream.memory[work.memory % stream.memory.size()];
+  if (work.offset > memory.size() || work.length > memory.size() - work.offset) {
+    return Error{Code::kIo, "what the ring says of the sample's place can not be"};
+  }
+  FORELOAD_ASSIGN(const Bytes needed, runner.begin(memory.subspan(work.offset, work.length), key, rows));
+  if (runner.scratch_bytes() + needed > scratch_.own_share()) runner.trim(0);  // what an earlier sample left
+  if (needed <= scratch_.own_share()) return runner.finish(stream.ring.tensor(task.item));
+  if (needed > scratch_.largest()) {
     return Error{Code::kNoMemory,
                  fmt::format("preparing it needs {} of memory, and the budget leaves {} for one sample; raise "
                              "the memory budget or remove the sample",
-                             format_bytes(needed), format_bytes(scratch.largest()))};
+                             format_bytes(needed), format_bytes(scratch_.largest()))};
   }
-  const Bytes extra = needed - scratch.own_share();
-  if (!scratch.take(extra)) return Error{Code::kCancelled, "the loader is closing"};
-  const Status status = runner.finish(parts_.ring.tensor(item));
-  runner.trim(scratch.own_share());
-  scratch.give(extra);
+  const Bytes extra = needed - scratch_.own_share();
+  if (!scratch_.take(extra)) return Error{Code::kCancelled, "the loader is closing"};
+  const Status status = runner.finish(stream.ring.tensor(task.item));
+  runner.trim(scratch_.own_share());
+  scratch_.give(extra);
   return status;
-}
-
-void Preparer::record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b) {
-  if (parts_.record == nullptr) return;
-  const BatchPlan plan = parts_.ring.plan_of(item.slot);
-  parts_.record->append({.time = now(),
-                         .kind = kind,
-                         .thread = worker,
-                         .epoch = static_cast<std::uint32_t>(plan.epoch),
-                         .position = plan.first + item.index,
-                         .a = a,
-                         .b = b});
-}
-
-void Preparer::record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker) {
-  if (parts_.record == nullptr) return;
-  parts_.record->append({.time = now(),
-                         .kind = EventKind::kPublished,
-                         .thread = worker,
-                         .epoch = static_cast<std::uint32_t>(plan.epoch),
-                         .position = plan.first,
-                         .a = plan.step,
-                         .b = slot});
 }
 
 }  // namespace foreload

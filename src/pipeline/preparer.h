@@ -3,55 +3,52 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <optional>
-#include <span>
 
-#include "base/event_record.h"
 #include "foreload/loader.h"
-#include "pipeline/fetcher.h"
+#include "pipeline/prep_board.h"
 #include "pipeline/rewriter.h"
-#include "pipeline/ring.h"
 #include "pipeline/scratch_pool.h"
-#include "prep/chain.h"
 
 namespace foreload {
 
-struct PreparerParts {
-  const Chain& chain;
-  Ring& ring;
-  std::span<const std::byte> memory;  // where the bytes of samples are
-  ScratchPool& scratch;
-  Fetcher& fetcher;
+// What workers do when they have nothing to prepare.
+struct IdleWork {
   Rewriter& rewriter;
-  Rewrite rewrite;
-  Epoch epochs;             // 0: not known
-  std::uint64_t positions;  // of an epoch; those from here on are padding
-  std::uint64_t seed;
-  EventRecord* record;  // may be null
+  Rewrite mode = Rewrite::kOff;
+  Epoch epochs = 0;  // 0: not known
 };
 
 class Preparer {
  public:
-  explicit Preparer(const PreparerParts& parts) : parts_(parts) {}
+  // All must outlive it. `idle` may be null.
+  Preparer(PrepBoard& board, ScratchPool& scratch, const IdleWork* idle)
+      : board_(board), scratch_(scratch), idle_(idle) {}
 
-  // A worker thread's body; returns when the ring is stopped.
+  // A worker thread's body; returns when the board is stopped.
   void run(std::uint16_t worker);
 
  private:
   // What one worker thread owns.
   struct Tools {
-    ChainRunner runner;
+    struct Runner {
+      std::uint64_t stream = 0;
+      ChainRunner runner;
+    };
+    std::list<Runner> runners{};             // the last used one is first
     std::optional<JpegRewriter> rewriter{};  // made when it is needed
     Epoch epoch = 0;                         // of the last sample
   };
-  void prepare(Tools& tools, RingItem item, std::uint16_t worker);
+  static ChainRunner& runner_of(Tools& tools, const PrepStream& stream);
+  void prepare(Tools& tools, const PrepTask& task, std::uint16_t worker);
   bool rewrite_one(Tools& tools, bool idle);
-  Status transform(ChainRunner& runner, const RingWork& work, RingItem item);
-  void complete(std::uint32_t slot, std::uint16_t worker);
-  void record_published(const BatchPlan& plan, std::uint32_t slot, std::uint16_t worker);
-  void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
+  Status transform(ChainRunner& runner, const PrepTask& task, const RingWork& work);
+  void complete(const PrepTask& task, std::uint16_t worker);
 
-  PreparerParts parts_;
+  PrepBoard& board_;
+  ScratchPool& scratch_;
+  const IdleWork* idle_;
 };
 
 }  // namespace foreload

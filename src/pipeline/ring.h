@@ -1,7 +1,7 @@
 // Ring: the batch slots of one stream, in one region without pointers, private or shared. A slot goes free → open →
 // completing → published → leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed →
-// done, or bad, which the feeder judges. Feeder, workers and consumer meet only here: all that a worker needs to know of
-// a sample stands in the ring. Batches are published in whatever order they finish and leased in order of number.
+// done, or bad, which the feeder judges. Feeder, workers and consumer meet only here: all that a worker needs to know
+// of a sample stands in the ring. Batches are published in whatever order they finish and leased in order of number.
 // One thread feeds and one takes batches; all else is for any thread. Only the wait_* ones block, and stop() ends them.
 #pragma once
 
@@ -84,7 +84,7 @@ struct BatchCost {
 
 class Ring {
  public:
-  static constexpr std::size_t kMostRows = 320;     // offsets that a sample may come with
+  static constexpr std::size_t kMostRows = 320;    // offsets that a sample may come with
   static constexpr std::size_t kMostReason = 254;  // bytes of a worker's word about a bad sample
 
   static Bytes region_bytes(const RingOptions& options);

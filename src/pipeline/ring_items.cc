@@ -1,7 +1,7 @@
-// The samples of a slot. `ready` counts ready samples that nobody has reserved. A worker first takes one off that count,
-// then looks for it among the items: there is one, because counts are raised after an item became ready and lowered
-// before it is taken. Whoever finishes the last sample must publish the slot. Signals are counters that only grow; a
-// sleeper passes the value it saw before it looked, so no wake-up is lost.
+// The samples of a slot. `ready` counts ready samples that nobody has reserved. A worker first takes one off that
+// count, then looks for it among the items: there is one, because counts are raised after an item became ready and
+// lowered before it is taken. Whoever finishes the last sample must publish the slot. Signals are counters that only
+// grow; a sleeper passes the value it saw before it looked, so no wake-up is lost.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -52,7 +52,8 @@ std::optional<RingItem> Ring::claim() {
     for (std::uint32_t i = of.search_from.load(std::memory_order_relaxed);; i = (i + 1) % of.count) {
       if (i >= of.count) i = 0;
       std::uint64_t expected = word(kReady);
-      if (!item({*chosen, i}).word.compare_exchange_strong(expected, word(kClaimed), std::memory_order_acq_rel)) continue;
+      if (!item({*chosen, i}).word.compare_exchange_strong(expected, word(kClaimed), std::memory_order_acq_rel))
+        continue;
       of.search_from.store(i + 1, std::memory_order_relaxed);
       return RingItem{*chosen, i};
     }
