@@ -19,6 +19,11 @@
 #include "source/describe.h"
 
 namespace foreload {
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::milliseconds(1);  // at what other processes are reading
+
+}  // namespace
 
 Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing)
     : parts_(parts),
@@ -46,7 +51,7 @@ void Fetcher::run(std::uint64_t number) {
     for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
       flying_[static_cast<std::size_t>(origin)] = parts_.tiers.in_flight(origin);
     }
-    parts_.tiers.wait(arrivals_, fill_more_ ? Time{0} : kNever);
+    parts_.tiers.wait(arrivals_, fill_more_ ? Time{0} : elsewhere_.empty() ? kNever : current + kLookAgain);
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
     arrivals_.clear();  // its leases hold room that the next turn may need
   }
@@ -54,11 +59,13 @@ void Fetcher::run(std::uint64_t number) {
   (void)holds_.drop();
   ahead_.clear();
   waiters_.clear();
+  elsewhere_.clear();
 }
 
 void Fetcher::serve(FetchClass wanted, Time now) {
   switch (wanted) {
     case FetchClass::kSubstitutes:
+      ask_elsewhere(now);
       ask_completions(now);
       return ask_substitutes(now);
     case FetchClass::kStream:
@@ -168,6 +175,9 @@ bool Fetcher::ask_next(Time now) {
       if (!answer.first) account(waiter, {.memory = length});
       waiters_[id].push_back(waiter);
       return true;
+    case Ask::kElsewhere:
+      elsewhere_.push_back({waiter, id, now});
+      return true;
     default:
       return false;
   }
@@ -195,7 +205,7 @@ void Fetcher::enter_block(const BatchPlan& plan) {
 
 void Fetcher::hold(SampleId id, const Lease& lease) {
   if (holds_.wants(id, parts_.source.length(id)) && parts_.tiers.is_passing(id)) {
-    holds_.keep(id, parts_.tiers.share(lease));
+    holds_.keep(id, lease.share());
   }
 }
 
@@ -237,6 +247,10 @@ bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
   Answer answer = request({.id = id, .from = from, .urgent = true}, now);
   if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
+  if (answer.kind == Ask::kElsewhere) {
+    elsewhere_.push_back({waiter, id, now});
+    return true;
+  }
   if (answer.kind == Ask::kQueued) {
     pacer_.on_asked(from, length);
     record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});
@@ -267,7 +281,7 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   for (const Waiter& waiter : waiting.mapped()) {
     Work work{.id = arrival.id, .attempt = waiter.attempt, .part = arrival.part};
     if (arrival.status.ok()) {
-      work.lease = parts_.tiers.share(arrival.lease);
+      work.lease = arrival.lease.share();
     } else {
       work.error = arrival.status.error();
     }

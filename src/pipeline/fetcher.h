@@ -78,6 +78,8 @@ class Fetcher {
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
   void ask_completions(Time now);
+  void ask_elsewhere(Time now);
+  bool ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time now);
   void reap(Time now, bool all);
   void reap(std::uint32_t slot, Time now);
   void judge(RingItem item, Work work, const Error& error, Time now);
@@ -130,6 +132,13 @@ class Fetcher {
   };
   std::vector<Watch> watches_;  // by slot
   std::vector<Waiter> pending_substitutes_;
+  // Asked for, and on their way through another process.
+  struct Elsewhere {
+    Waiter waiter;
+    SampleId id = 0;
+    Time since{};
+  };
+  std::vector<Elsewhere> elsewhere_;
   struct Incomplete {
     RingItem item;
     Work work;

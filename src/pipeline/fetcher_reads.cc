@@ -103,7 +103,9 @@ bool Fetcher::fill_next(Time now) {
   if (refuse(id) || !parts_.tiers.lacks(id)) return true;
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
   if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
-  if (parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind != Ask::kQueued) return false;
+  const Ask asked = parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind;
+  if (asked == Ask::kElsewhere) return true;
+  if (asked != Ask::kQueued) return false;
   const Bytes length = parts_.source.length(id);
   pacer_.on_asked(from, length);
   record({.time = now,
@@ -113,6 +115,41 @@ bool Fetcher::fill_next(Time now) {
           .c = std::uint64_t{1} << 8 | static_cast<std::uint64_t>(from)});
   start_reads_of(from, now);
   return true;
+}
+
+// What another process reads is here soon. If that process is gone, its flight becomes ours; if it is slow or stopped,
+// the sample is read a second time, to another place.
+void Fetcher::ask_elsewhere(Time now) {
+  constexpr Duration kPatience = std::chrono::milliseconds(300);
+  std::vector<Elsewhere> asked = std::exchange(elsewhere_, {});
+  std::erase_if(asked, [&](const Elsewhere& sample) {
+    return ask_elsewhere(sample.waiter, sample.id, now - sample.since > kPatience, now);
+  });
+  elsewhere_.insert(elsewhere_.begin(), asked.begin(), asked.end());
+}
+
+// False: still elsewhere, or there is no room.
+bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time now) {
+  const Bytes length = parts_.source.length(id);
+  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  Answer answer = request({.id = id, .from = from, .urgent = late, .alone = late}, now);
+  switch (answer.kind) {
+    case Ask::kHit:
+      account(waiter, {.memory = length});
+      settle(waiter, {.id = id, .attempt = waiter.attempt, .lease = std::move(answer.lease)}, now);
+      return true;
+    case Ask::kQueued:
+      pacer_.on_asked(from, length);
+      record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});
+      waiters_[id].push_back(waiter);
+      return true;
+    case Ask::kJoined:
+      if (!answer.first) account(waiter, {.memory = length});
+      waiters_[id].push_back(waiter);
+      return true;
+    default:
+      return false;
+  }
 }
 
 void Fetcher::ask_completions(Time now) {

@@ -26,9 +26,11 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
     return judge(item, std::move(work), error, now);
   }
   const std::span<const std::byte> bytes = work.lease.bytes();
+  const TierStack::Place place = parts_.tiers.place_of(bytes);
   RingWork ready{.id = work.id,
                  .label = parts_.source.label(work.id),
-                 .offset = parts_.tiers.offset_of(bytes),
+                 .memory = place.memory,
+                 .offset = place.offset,
                  .length = bytes.size()};
   auto rows = parts_.source.rows(work.id);
   if (rows.size() > parts_.ring.most_rows()) rows = {};

@@ -42,10 +42,6 @@ Area area_of(std::uint8_t phase) {
 
 }  // namespace
 
-Lease::~Lease() {
-  if (arena_ != nullptr) arena_->unlease(id_);
-}
-
 Bytes Arena::overhead(std::uint64_t samples) {
   return whole_pages(samples * sizeof(Slot)) + 3 * range_bytes(1);
 }
@@ -102,10 +98,9 @@ std::optional<Lease> Arena::lease(SampleId id, Bytes length) {
   return Lease(this, id, region_.bytes().subspan(offset, bytes));
 }
 
-Lease Arena::share(const Lease& lease) {
+void Arena::add(SampleId id) {
   std::uint8_t phase = 0;
-  FORELOAD_CHECK(acquire(lease.id_, phase), "a leased sample is resident");
-  return Lease(this, lease.id_, lease.bytes_);
+  FORELOAD_CHECK(acquire(id, phase), "a leased sample is resident");
 }
 
 std::uint8_t Arena::phase(SampleId id) const {
@@ -117,7 +112,7 @@ bool Arena::is_flying(SampleId id) const {
 }
 
 std::span<std::byte> Arena::writable(const Lease& lease) {
-  return {const_cast<std::byte*>(lease.bytes_.data()), lease.bytes_.size()};
+  return {const_cast<std::byte*>(lease.bytes().data()), lease.bytes().size()};
 }
 
 bool Arena::is_absent(SampleId id) const {
@@ -208,7 +203,7 @@ void Arena::end_change(SampleId id) {
   sample.word.store(word.packed(), std::memory_order_release);
 }
 
-void Arena::unlease(SampleId id) {
+void Arena::drop(SampleId id) {
   Slot& sample = slot(id);
   const std::uint64_t offset = sample.offset.load(std::memory_order_relaxed);
   std::uint64_t seen = sample.word.load(std::memory_order_relaxed);

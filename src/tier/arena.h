@@ -1,8 +1,8 @@
 // Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and three
 // ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through) and *urgent* (room
 // for one substitute while transit is full). A slot moves absent → flying → resident, and back when it is
-// freed or evicted; whoever moves it to
-// flying reads the bytes, everyone else joins: one flight per sample. All methods: any thread, never block.
+// freed or evicted; whoever moves it to flying reads the bytes, everyone else joins: one flight per sample. A sample in
+// transit is freed with its last lease. All methods: any thread, never block.
 //
 //   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ]
 #pragma once
@@ -19,39 +19,9 @@
 #include "foreload/result.h"
 #include "foreload/types.h"
 #include "tier/extents.h"
+#include "tier/lease.h"
 
 namespace foreload {
-
-class Arena;
-
-// The bytes of a resident sample, pinned while the lease lives. A sample in transit is freed with its last lease.
-class Lease {
- public:
-  Lease() = default;
-  Lease(Lease&& other) noexcept { swap(other); }
-  Lease& operator=(Lease&& other) noexcept {
-    Lease moved(std::move(other));
-    swap(moved);
-    return *this;
-  }
-  ~Lease();
-
-  bool valid() const { return arena_ != nullptr; }
-  std::span<const std::byte> bytes() const { return bytes_; }
-
- private:
-  friend class Arena;
-  Lease(Arena* arena, SampleId id, std::span<const std::byte> bytes) : arena_(arena), id_(id), bytes_(bytes) {}
-  void swap(Lease& other) noexcept {
-    std::swap(arena_, other.arena_);
-    std::swap(id_, other.id_);
-    std::swap(bytes_, other.bytes_);
-  }
-
-  Arena* arena_ = nullptr;
-  SampleId id_ = 0;
-  std::span<const std::byte> bytes_;
-};
 
 enum class Area : std::uint8_t { kHome, kTransit, kUrgent };
 
@@ -63,7 +33,7 @@ struct ArenaOptions {
   bool growth = false;  // every home has room for grown() bytes
 };
 
-class Arena {
+class Arena : private LeaseBook {
  public:
   static constexpr unsigned kMostLeases = 1 << 15;  // of one sample; a batch of weighted draws may hold it many times
 
@@ -76,7 +46,6 @@ class Arena {
 
   // A lease if the sample is resident, and does not have kMostLeases. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
-  Lease share(const Lease& lease);  // another lease on the same sample. REQUIRES: valid.
   // REQUIRES: it is the only lease, and nobody else can get one meanwhile.
   std::span<std::byte> writable(const Lease& lease);
   bool is_absent(SampleId id) const;
@@ -108,7 +77,6 @@ class Arena {
   std::span<const std::byte> memory() const { return region_.bytes(); }  // where the bytes of all leases are
 
  private:
-  friend class Lease;
   struct Slot {
     std::atomic<std::uint64_t> word;    // ClaimWord; count = leases
     std::atomic<std::uint64_t> offset;  // from the region's start
@@ -124,7 +92,8 @@ class Arena {
   // One lease more; false when it can not be leased.
   bool acquire(SampleId id, std::uint8_t& phase);
   std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);
-  void unlease(SampleId id);
+  void add(SampleId id) override;
+  void drop(SampleId id) override;
   void free_extent(Area area, std::uint64_t offset);
 
   Region region_;

@@ -17,12 +17,14 @@ TierStack::TierStack(const Source& source, std::unique_ptr<EvictionPolicy> polic
 }
 
 bool TierStack::lacks(SampleId id) const {
-  if (!arena_.is_absent(id)) return false;
+  if (!arena_.is_absent(id) || flights_.contains(id)) return false;
+  if (shared_ != nullptr && shared_->has_home(id)) return !shared_->is_resident(id);
   return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && disk_->wants(id));
 }
 
 bool TierStack::keeps(SampleId id) const {
   if (homes_.evicts() || homes_.plans(id)) return true;
+  if (shared_ != nullptr && shared_->has_home(id)) return true;
   return disk_ != nullptr && (disk_->wants(id) || disk_->store().has(id));
 }
 
@@ -52,16 +54,25 @@ Answer TierStack::request(const Request& request, Time now) {
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
-  if (arena_.is_flying(request.id)) return {Ask::kJoined, {}, std::exchange(flights_.at(request.id).fill, false)};
+  if (shared_ != nullptr) {
+    if (auto hit = shared_->lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
+  }
+  const auto flying = flights_.find(request.id);
+  if (flying != flights_.end()) return {Ask::kJoined, {}, std::exchange(flying->second.fill, false)};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
   if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
   if (request.urgent && is_busy({})) return {Ask::kBusy, {}};
-  const auto into = take_room(request, length);
-  if (!into) return {Ask::kNoRoom, {}};
-  Flight& flight = flights_[request.id] = {
-      .into = *into, .asked = request.from, .origin = request.from, .fill = request.fill, .part = request.part};
-  if (request.part) remember_partial(request.id);
+  Ask why = Ask::kNoRoom;
+  const auto room = take_room(request, length, why);
+  if (!room) return {why, {}};
+  Flight& flight = flights_[request.id] = {.into = room->into,
+                                           .asked = request.from,
+                                           .origin = request.from,
+                                           .fill = request.fill,
+                                           .shared = room->shared,
+                                           .part = room->shared ? std::nullopt : request.part};
+  if (flight.part) remember_partial(request.id);
   if (request.urgent) {
     start(request.id, flight, now);
   } else {
@@ -70,12 +81,33 @@ Answer TierStack::request(const Request& request, Time now) {
   return {Ask::kQueued, {}};
 }
 
-std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
+std::optional<TierStack::Flight> TierStack::take_room(const Request& request, Bytes length, Ask& why) {
+  if (shared_ != nullptr && !request.alone) {
+    std::span<std::byte> into;
+    const SharedArena::Begun begun = shared_->begin(request.id, length, into);
+    if (begun == SharedArena::Begun::kMine) return Flight{.into = into, .shared = true};
+    why = begun == SharedArena::Begun::kNoHome ? Ask::kNoRoom : Ask::kElsewhere;
+    if (begun != SharedArena::Begun::kNoHome) return std::nullopt;
+  }
   // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
   auto into = homes_.begin(request.id, request.moment.has_value());
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
-  return into;
+  if (!into) return std::nullopt;
+  return Flight{.into = *into};
+}
+
+TierStack::Place TierStack::place_of(std::span<const std::byte> bytes) const {
+  const std::span<const std::byte> own = arena_.memory();
+  const bool is_own = bytes.data() >= own.data() && bytes.data() < own.data() + own.size();
+  const std::byte* start = is_own ? own.data() : shared_->memory().data();
+  return {is_own ? 0u : 1u, static_cast<std::uint64_t>(bytes.data() - start)};
+}
+
+void TierStack::abandon(SampleId id, const Flight& flight) {
+  if (flight.shared) return shared_->abandon(id);
+  arena_.abandon(id);
+  homes_.lost(id);
 }
 
 std::optional<Started> TierStack::start_next(Origin origin, Time now) {
@@ -144,19 +176,18 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
                   .took = read.took,
                   .retries = read.retries};
   const Bytes length = flight.into.size();
-  Lease completed = std::move(flight.lease);
+  const Flight landed = std::move(flight);
   flights_.erase(read.id);
-  if (completed.valid()) {
+  if (landed.lease.valid()) {
     partial_.erase(read.id);
-    arrival.lease = std::move(completed);
+    arrival.lease = landed.lease.share();
   } else if (wrong) {
-    arena_.abandon(read.id);
-    homes_.lost(read.id);
+    abandon(read.id, landed);
   } else {
-    arrival.lease = arena_.commit(read.id, length);
+    arrival.lease = landed.shared ? shared_->commit(read.id, length) : arena_.commit(read.id, length);
     // The urgent range is for the next substitute, and never waits for a disk.
     if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
-      disk_->offer(read.id, arena_.share(arrival.lease));
+      disk_->offer(read.id, arrival.lease.share());
     }
   }
   arrivals.push_back(std::move(arrival));
@@ -173,8 +204,7 @@ void TierStack::drain() {
   draining_ = true;
   for (std::deque<SampleId>& waiting : queues_) {
     for (const SampleId id : waiting) {
-      arena_.abandon(id);
-      homes_.lost(id);
+      abandon(id, flights_.at(id));
       flights_.erase(id);
     }
     waiting.clear();

@@ -20,16 +20,18 @@
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
 #include "tier/homes.h"
+#include "tier/shared_arena.h"
 #include "tier/source_tier.h"
 
 namespace foreload {
 
 enum class Ask {
-  kHit,     // `lease` holds the bytes
-  kQueued,  // it has room and waits for start_next(): its Arrival will come
-  kJoined,  // somebody asked before: the same Arrival
-  kBusy,    // a read would be needed, and none can be taken on now
-  kNoRoom,  // transit is full, or the sample is being changed: ask again when a lease was dropped
+  kHit,        // `lease` holds the bytes
+  kQueued,     // it has room and waits for start_next(): its Arrival will come
+  kJoined,     // somebody asked before: the same Arrival
+  kBusy,       // a read would be needed, and none can be taken on now
+  kNoRoom,     // transit is full, or the sample is being changed: ask again when a lease was dropped
+  kElsewhere,  // another process reads it, or is about to make room for it: ask again soon
 };
 
 // The part of a sample that is read when it is not kept: the header and some rows of MCUs.
@@ -75,6 +77,7 @@ struct Request {
   Origin from = Origin::kSource;      // kDisk: REQUIRES that on_disk()
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
+  bool alone = false;                 // do not wait for other processes: read it, but not into a home that they share
   std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
@@ -86,6 +89,8 @@ class TierStack {
   TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
             std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk = nullptr);
   void record_to(EventRecord* record) { homes_.record_to(record); }
+  // Homes that all processes of a host have in common come before those of this one. It must outlive this.
+  void share_homes(SharedArena* shared) { shared_ = shared; }
 
   // The stream is asked for from here on.
   void restart(Moment now) { homes_.restart(now); }
@@ -93,7 +98,7 @@ class TierStack {
   bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
-  bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr; }
+  bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr || shared_ != nullptr; }
   // Nothing is on its way, to memory or to the disk.
   bool is_idle() const { return flights_.empty() && (disk_ == nullptr || disk_->is_idle()); }
   // Will it stay, here or on disk, or is it there already? With a policy that evicts it may.
@@ -108,12 +113,12 @@ class TierStack {
   std::optional<Started> start_next(Origin origin, Time now);
   // Appends what arrived; waits for the first until `deadline` or wake().
   void wait(std::vector<Arrival>& arrivals, Time deadline);
-  // Another lease on the same bytes.
-  Lease share(const Lease& lease) { return arena_.share(lease); }
-  // Of a lease's bytes in the arena's memory.
-  std::uint64_t offset_of(std::span<const std::byte> bytes) const {
-    return static_cast<std::uint64_t>(bytes.data() - arena_.memory().data());
-  }
+  // Where a lease's bytes are.
+  struct Place {
+    std::uint32_t memory = 0;  // 0: the arena's, 1: that of the homes of all processes
+    std::uint64_t offset = 0;
+  };
+  Place place_of(std::span<const std::byte> bytes) const;
   // Its bytes are here, and go with their last lease.
   bool is_passing(SampleId id) const { return arena_.is_transit(id); }
   void wake() { bottom_->wake(); }  // any thread
@@ -132,6 +137,7 @@ class TierStack {
     Origin asked = Origin::kSource;
     Origin origin = Origin::kSource;
     bool fill = false;
+    bool shared = false;   // to a home of all processes
     bool dropped = false;  // the disk had it, but wrong: now on its way from the source
     std::optional<PartialRead> part{};
     Lease lease{};  // of a sample that is completed in its place
@@ -140,7 +146,9 @@ class TierStack {
   };
 
   const std::deque<SampleId>& queue(Origin origin) const { return queues_[static_cast<std::size_t>(origin)]; }
-  std::optional<std::span<std::byte>> take_room(const Request& request, Bytes length);
+  // Room for the flight; nothing: kNoRoom or kElsewhere, as `why` says.
+  std::optional<Flight> take_room(const Request& request, Bytes length, Ask& why);
+  void abandon(SampleId id, const Flight& flight);
   void start(SampleId id, Flight& flight, Time now);
   bool is_partial(SampleId id);
   void remember_partial(SampleId id);
@@ -151,6 +159,7 @@ class TierStack {
 
   const Source& source_;
   Arena& arena_;
+  SharedArena* shared_ = nullptr;
   Homes homes_;
   std::unique_ptr<SourceTier> bottom_;
   std::unique_ptr<DiskTier> disk_;                // its thread wakes the one above
