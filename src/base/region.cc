@@ -13,16 +13,16 @@
 namespace foreload {
 
 Result<Region> Region::map(Bytes bytes, const char* purpose) {
-  return map(-1, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, bytes, purpose);
+  return map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, bytes, purpose);
 }
 
-Result<Region> Region::map_file(int file, Bytes bytes, const char* purpose) {
-  return map(file, MAP_SHARED, bytes, purpose);
+Result<Region> Region::map_file(int file, Bytes offset, Bytes bytes, const char* purpose) {
+  return map(MAP_SHARED, file, offset, bytes, purpose);
 }
 
-Result<Region> Region::map(int file, int flags, Bytes bytes, const char* purpose) {
+Result<Region> Region::map(int flags, int file, Bytes offset, Bytes bytes, const char* purpose) {
   if (bytes == 0) return Region(nullptr, 0);
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, 0);
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, static_cast<off_t>(offset));
   if (data == MAP_FAILED) {
     return Error{Code::kNoMemory,
                  fmt::format("cannot map {} ({} bytes) of memory for {}: {}; lower the memory budget "

@@ -13,8 +13,9 @@ namespace foreload {
 class Region {
  public:
   static Result<Region> map(Bytes bytes, const char* purpose);
-  // The file's content, shared with whoever else maps it. The descriptor may be closed afterwards.
-  static Result<Region> map_file(int file, Bytes bytes, const char* purpose);
+  // A part of the file, shared with whoever else maps it. The descriptor may be closed afterwards. REQUIRES: `offset`
+  // is a multiple of the page size.
+  static Result<Region> map_file(int file, Bytes offset, Bytes bytes, const char* purpose);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
@@ -23,7 +24,7 @@ class Region {
 
  private:
   Region(std::byte* data, std::size_t size) : data_(data), size_(size) {}
-  static Result<Region> map(int file, int flags, Bytes bytes, const char* purpose);
+  static Result<Region> map(int flags, int file, Bytes offset, Bytes bytes, const char* purpose);
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };

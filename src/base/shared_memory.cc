@@ -25,7 +25,7 @@ Result<SharedMemory> SharedMemory::create(Bytes bytes, const char* purpose) {
   if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || ::fcntl(file.get(), F_ADD_SEALS, kSeals) != 0) {
     return errno_error(fmt::format("{} of shared memory for {} can not be had", format_bytes(bytes), purpose), errno);
   }
-  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), bytes, purpose));
+  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), 0, bytes, purpose));
   return SharedMemory(std::move(file), std::move(region));
 }
 
@@ -39,7 +39,7 @@ Result<SharedMemory> SharedMemory::adopt(Descriptor file, Bytes bytes, const cha
     return Error{Code::kInvalid, fmt::format("what was handed over for {} has {} bytes where {} are expected", purpose,
                                              found.st_size, bytes)};
   }
-  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), bytes, purpose));
+  FORELOAD_ASSIGN(Region region, Region::map_file(file.get(), 0, bytes, purpose));
   return SharedMemory(std::move(file), std::move(region));
 }
 

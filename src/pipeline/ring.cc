@@ -37,15 +37,31 @@ Bytes Ring::region_bytes(const RingOptions& options) {
 }
 
 Ring::Ring(Region region, const RingOptions& options)
-    : region_(std::move(region)), options_(options), columns_(std::make_unique<const Columns>(columns(options))) {
-  new (region_.bytes().data()) Header{};
-  for (std::uint32_t i = 0; i < options.slots; ++i) new (column(i, 0)) Slot{};
-}
+    : region_(std::move(region)),
+      options_(options),
+      columns_(std::make_unique<const Columns>(columns(options))),
+      signal_(&header().work) {}
 
 Result<std::shared_ptr<Ring>> Ring::create(const RingOptions& options) {
   FORELOAD_CHECK(options.slots > 0 && options.slots <= kMostSlots, "the memory plan keeps the ring small");
   FORELOAD_ASSIGN(Region region, Region::map(region_bytes(options), "the batches"));
+  return create(options, std::move(region));
+}
+
+std::shared_ptr<Ring> Ring::create(const RingOptions& options, Region region) {
+  std::shared_ptr<Ring> ring(new Ring(std::move(region), options));
+  new (ring->region_.bytes().data()) Header{};
+  for (std::uint32_t i = 0; i < options.slots; ++i) new (ring->column(i, 0)) Slot{};
+  return ring;
+}
+
+std::shared_ptr<Ring> Ring::attach(const RingOptions& options, Region region) {
   return std::shared_ptr<Ring>(new Ring(std::move(region), options));
+}
+
+void Ring::set_member(MemberId self, WorkSignal* signal) {
+  self_ = self;
+  signal_ = signal;
 }
 
 Ring::Header& Ring::header() const {
@@ -108,13 +124,13 @@ bool Ring::wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& 
 }
 
 bool Ring::wait_for_work(std::uint32_t seen) {
-  return wait(header().work, header().work_sleepers, seen);
+  return wait(signal_->count, signal_->sleepers, seen);
 }
 bool Ring::wait_for_batch(std::uint32_t seen) {
   return wait(header().published, header().published_sleepers, seen);
 }
 std::uint32_t Ring::work_signal() const {
-  return header().work.load(std::memory_order_seq_cst);
+  return signal_->count.load(std::memory_order_seq_cst);
 }
 std::uint32_t Ring::published_signal() const {
   return header().published.load(std::memory_order_seq_cst);
@@ -189,6 +205,17 @@ void Ring::release(std::uint32_t index) {
   slot(index).state.store(word(kFree), std::memory_order_release);
 }
 
+void Ring::set_pace(const LearnerPace& pace) {
+  header().next.store(pace.next, std::memory_order_relaxed);
+  header().last.store(pace.last.count(), std::memory_order_relaxed);
+  header().step.store(pace.step.count(), std::memory_order_relaxed);
+}
+
+LearnerPace Ring::pace() const {
+  return {header().next.load(std::memory_order_relaxed), Time(header().last.load(std::memory_order_relaxed)),
+          Duration(header().step.load(std::memory_order_relaxed))};
+}
+
 std::span<const std::byte> Ring::data(std::uint32_t index) const {
   if (options_.ragged_element == 0) return tensors(index);
   return tensors(index).first(lengths(index).back() * options_.ragged_element);
@@ -208,9 +235,9 @@ std::span<const Position> Ring::positions(std::uint32_t index) const {
 
 void Ring::stop() {
   header().stopped = 1;
-  header().work.fetch_add(1);
+  signal_->count.fetch_add(1);
   header().published.fetch_add(1);
-  futex_wake_all(header().work);
+  futex_wake_all(signal_->count);
   futex_wake_all(header().published);
 }
 

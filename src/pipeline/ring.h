@@ -57,6 +57,21 @@ struct Prepared {
   Dimensions dimensions{};
 };
 
+// Where workers wait for samples: a counter that only grows, and how many sleep.
+struct WorkSignal {
+  std::atomic<std::uint32_t> count{0};
+  std::atomic<std::uint32_t> sleepers{0};
+
+  void raise();  // wakes one
+};
+
+// How a learner goes through its batches.
+struct LearnerPace {
+  std::uint64_t next = 0;  // the batch that it takes next
+  Time last{};             // when it took the one before
+  Duration step{};         // what it does with a batch, without waiting for the next
+};
+
 // What became of a sample that was ready once.
 enum class Settled { kNotYet, kDone, kBad };
 
@@ -89,6 +104,11 @@ class Ring {
 
   static Bytes region_bytes(const RingOptions& options);
   static Result<std::shared_ptr<Ring>> create(const RingOptions& options);
+  // In memory that other processes see too. REQUIRES: of region_bytes(). attach: that another one made a ring of.
+  static std::shared_ptr<Ring> create(const RingOptions& options, Region region);
+  static std::shared_ptr<Ring> attach(const RingOptions& options, Region region);
+  // Who claims here, and where work is announced instead of in the ring. Before anything else.
+  void set_member(MemberId self, WorkSignal* signal);
 
   unsigned slots() const { return options_.slots; }
   std::size_t most_rows() const { return options_.rows ? kMostRows : 0; }
@@ -115,10 +135,15 @@ class Ring {
   // The feeder is short of room: whoever settles a sample from now on is to wake it, once.
   void call_when_settled();
   bool take_call();  // true: wake the feeder
+  // A dead member's samples are ready again. Slots that it was completing are spoiled: the feeder redoes them.
+  void take_back(MemberId dead);
+  bool is_spoiled(std::uint32_t slot) const;
+  void reopen(std::uint32_t slot);  // all samples waiting again. REQUIRES: spoiled
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
   std::optional<RingItem> claim();
+  std::optional<std::uint64_t> soonest() const;  // the batch that claim() would turn to
   // Blocks until there may be something to claim. False: stopped.
   bool wait_for_work(std::uint32_t seen);
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
@@ -148,6 +173,8 @@ class Ring {
   BatchCost cost_of(std::uint32_t slot) const;
   unsigned leased() const;
   void release(std::uint32_t slot);
+  void set_pace(const LearnerPace& pace);
+  LearnerPace pace() const;
 
   std::span<const std::byte> data(std::uint32_t slot) const;
   std::span<const std::uint64_t> offsets(std::uint32_t slot) const;  // empty unless ragged
@@ -175,9 +202,13 @@ class Ring {
   bool done(RingItem item);
   bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
 
+  std::uint64_t claimed() const;
+
   Region region_;
   RingOptions options_;
   std::unique_ptr<const Columns> columns_;
+  MemberId self_{};
+  WorkSignal* signal_;
 };
 
 }  // namespace foreload

@@ -14,6 +14,15 @@
 
 namespace foreload {
 
+void WorkSignal::raise() {
+  count.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_one(count);
+}
+
+std::uint64_t Ring::claimed() const {
+  return ClaimWord{.phase = kClaimed, .member = self_.index, .member_generation = self_.generation}.packed();
+}
+
 void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::uint32_t> rows, Time now) {
   FORELOAD_CHECK(rows.size() <= most_rows(), "the feeder leaves out what does not fit");
   Slot& of = slot(what.slot);
@@ -29,8 +38,18 @@ void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::
   ready.word.store(word(kReady), std::memory_order_release);
   if (of.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) of.bytes_complete = now.count();
   of.ready.fetch_add(1, std::memory_order_release);
-  header().work.fetch_add(1, std::memory_order_seq_cst);
-  if (header().work_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_one(header().work);
+  signal_->raise();
+}
+
+std::optional<std::uint64_t> Ring::soonest() const {
+  std::optional<std::uint64_t> found;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) {
+    const Slot& of = slot(i);
+    if (phase_of(of.state) != kOpen || of.ready.load(std::memory_order_acquire) == 0) continue;
+    const std::uint64_t number = of.number.load(std::memory_order_relaxed);
+    if (!found || number < *found) found = number;
+  }
+  return found;
 }
 
 std::optional<RingItem> Ring::claim() {
@@ -49,15 +68,50 @@ std::optional<RingItem> Ring::claim() {
     while (ready > 0 && !of.ready.compare_exchange_weak(ready, ready - 1, std::memory_order_acq_rel)) {
     }
     if (ready == 0) continue;
-    for (std::uint32_t i = of.search_from.load(std::memory_order_relaxed);; i = (i + 1) % of.count) {
-      if (i >= of.count) i = 0;
+    // Once around: in a shared ring somebody may have died between the count and the item.
+    const std::uint64_t count = std::min(of.count, options_.batch);
+    const std::uint32_t from = of.search_from.load(std::memory_order_relaxed);
+    for (std::uint64_t turn = 0; turn < count; ++turn) {
+      const auto i = static_cast<std::uint32_t>((from + turn) % count);
       std::uint64_t expected = word(kReady);
-      if (!item({*chosen, i}).word.compare_exchange_strong(expected, word(kClaimed), std::memory_order_acq_rel))
-        continue;
+      if (!item({*chosen, i}).word.compare_exchange_strong(expected, claimed(), std::memory_order_acq_rel)) continue;
       of.search_from.store(i + 1, std::memory_order_relaxed);
       return RingItem{*chosen, i};
     }
   }
+}
+
+void Ring::take_back(MemberId dead) {
+  for (std::uint32_t s = 0; s < options_.slots; ++s) {
+    Slot& of = slot(s);
+    std::uint64_t seen = of.state.load(std::memory_order_acquire);
+    const ClaimWord state = ClaimWord::unpack(seen);
+    if (state.phase == kCompleting && state.owner() == dead) {
+      of.state.compare_exchange_strong(seen, word(kSpoiled));
+    }
+    if (state.phase != kOpen) continue;
+    std::uint32_t ready = 0;
+    for (std::uint32_t i = 0; i < std::min(of.count, options_.batch); ++i) {
+      std::uint64_t left = item({s, i}).word.load(std::memory_order_acquire);
+      const ClaimWord claim = ClaimWord::unpack(left);
+      if (claim.phase == kClaimed && claim.owner() == dead)
+        item({s, i}).word.compare_exchange_strong(left, word(kReady));
+      ready += phase_of(item({s, i}).word) == kReady ? 1 : 0;
+    }
+    // What the dead had counted off and not taken is counted again; one too many is harmless.
+    if (of.ready.load() < ready) of.ready.store(ready);
+    if (ready > 0) signal_->raise();
+  }
+  header().call.store(1);
+}
+
+bool Ring::is_spoiled(std::uint32_t index) const {
+  return phase_of(slot(index).state) == kSpoiled;
+}
+
+void Ring::reopen(std::uint32_t index) {
+  FORELOAD_CHECK(is_spoiled(index), "only what was left half done is done again");
+  open(index, plan_of(index));
 }
 
 RingWork Ring::work(RingItem what) const {
@@ -142,7 +196,8 @@ bool Ring::done(RingItem what) {
   item(what).word.store(word(kDone), std::memory_order_release);
   of.settled.fetch_add(1, std::memory_order_release);
   if (of.finished.fetch_add(1, std::memory_order_acq_rel) + 1 < of.count) return false;
-  of.state.store(word(kCompleting), std::memory_order_relaxed);
+  const ClaimWord mine{.phase = kCompleting, .member = self_.index, .member_generation = self_.generation};
+  of.state.store(mine.packed(), std::memory_order_release);
   return true;
 }
 

@@ -9,7 +9,7 @@
 
 namespace foreload {
 
-enum SlotPhase : std::uint8_t { kFree = 0, kOpen = 1, kCompleting = 2, kPublished = 3, kLeased = 4 };
+enum SlotPhase : std::uint8_t { kFree = 0, kOpen = 1, kCompleting = 2, kPublished = 3, kLeased = 4, kSpoiled = 5 };
 enum ItemPhase : std::uint8_t { kWaiting = 0, kReady = 1, kClaimed = 2, kDone = 3, kBad = 4 };
 
 inline constexpr std::size_t kErrorText = 2048;
@@ -25,12 +25,14 @@ inline std::uint8_t phase_of(const std::atomic<std::uint64_t>& state) {
 }
 
 struct alignas(64) Ring::Header {
-  std::atomic<std::uint32_t> work{0};
-  std::atomic<std::uint32_t> work_sleepers{0};
+  WorkSignal work{};
   std::atomic<std::uint32_t> published{0};
   std::atomic<std::uint32_t> published_sleepers{0};
   std::atomic<std::uint32_t> stopped{0};
   std::atomic<std::uint32_t> call{0};
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<std::int64_t> last{0};
+  std::atomic<std::int64_t> step{0};
 };
 
 struct alignas(64) Ring::Slot {

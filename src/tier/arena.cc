@@ -49,12 +49,20 @@ Bytes Arena::overhead(std::uint64_t samples) {
 Arena::Arena(Region region, const ArenaOptions& options)
     : region_(std::move(region)), samples_(options.samples), growth_(options.growth) {}
 
+Bytes Arena::region_bytes(const ArenaOptions& options) {
+  return whole_pages(options.samples * sizeof(Slot)) + range_bytes(options.home) + range_bytes(options.transit) +
+         range_bytes(options.urgent) + kPage;
+}
+
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
-  const Bytes table = whole_pages(options.samples * sizeof(Slot));
+  FORELOAD_ASSIGN(Region region, Region::map(region_bytes(options), "the sample cache"));
+  return create(options, std::move(region));
+}
+
+std::unique_ptr<Arena> Arena::create(const ArenaOptions& options, Region region) {
   const Bytes sizes[3] = {range_bytes(options.home), range_bytes(options.transit), range_bytes(options.urgent)};
-  FORELOAD_ASSIGN(Region region, Region::map(table + sizes[0] + sizes[1] + sizes[2] + kPage, "the sample cache"));
   std::unique_ptr<Arena> arena(new Arena(std::move(region), options));
-  std::uint64_t start = table;
+  std::uint64_t start = whole_pages(options.samples * sizeof(Slot));
   MutexLock lock(arena->mutex_);
   for (int area = 0; area < 3; ++area) {
     if (sizes[area] != 0) {

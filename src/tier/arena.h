@@ -42,7 +42,10 @@ class Arena : private LeaseBook {
   static Bytes grown(Bytes length) { return length + length / 50 + 64; }
   // What the region takes besides the usable bytes.
   static Bytes overhead(std::uint64_t samples);
+  static Bytes region_bytes(const ArenaOptions& options);
   static Result<std::unique_ptr<Arena>> create(const ArenaOptions& options);
+  // In memory that others may see too, but only this process changes. REQUIRES: zeroed, of region_bytes().
+  static std::unique_ptr<Arena> create(const ArenaOptions& options, Region region);
 
   // A lease if the sample is resident, and does not have kMostLeases. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
