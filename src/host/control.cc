@@ -1,4 +1,4 @@
-// Block:  [ header ][ 64 members ][ 256 objects ]
+// Block:  [ header ][ 256 cores ][ 64 members ][ 256 objects ]
 //
 // A member's place:  empty → alive → empty, generation + 1 each time it is taken. Byte i of the file is locked by the
 // process at place i: alive means word and lock. Word without lock means dead: its claims are taken back by whoever
@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x31306c7274634c46;  // "FLctrl01"
 constexpr Duration kLockLook = std::chrono::milliseconds(20);
+constexpr Duration kCoreTime = std::chrono::seconds(1);  // longer than a sample takes
 
 enum MemberPhase : std::uint8_t { kEmpty = 0, kAlive = 1 };
 enum ObjectPhase : std::uint8_t { kFree = 0, kReady = 1, kDropped = 2 };
@@ -54,12 +55,22 @@ struct alignas(64) Control::ObjectEntry {
   std::array<std::atomic<std::uint32_t>, kMostMembers> shares{};
 };
 
+// Who runs on a core, and since when.
+struct alignas(64) Control::CoreEntry {
+  std::atomic<std::uint64_t> word{0};  // ClaimWord; generation: one more each time it is taken
+  std::atomic<std::int64_t> renewed{0};
+};
+
 struct Control::Block {
   std::uint64_t magic = kMagic;
   std::uint64_t size = 0;
   std::uint64_t budget = 0;
+  std::uint32_t cores = 1;
+  std::atomic<std::uint32_t> version{0};
+  alignas(64) WorkSignal work;
   std::atomic<std::uint64_t> lock{0};  // ClaimWord of the holder; phase 1
   std::atomic<std::uint32_t> lock_signal{0};
+  std::array<CoreEntry, kMostCores> core_table;
   std::array<MemberEntry, kMostMembers> members;
   std::array<ObjectEntry, kMostObjects> objects;
 };
@@ -115,12 +126,13 @@ Control::Block& Control::block() const {
   return *reinterpret_cast<Block*>(memory_.bytes().data());
 }
 
-Result<Control> Control::create(Bytes budget) {
+Result<Control> Control::create(Bytes budget, unsigned cores) {
   FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::create(region_bytes(), "the host's control block"));
   FORELOAD_TRY(memory.reserve(0, region_bytes()));
   Block* block = new (memory.bytes().data()) Block;
   block->size = region_bytes();
   block->budget = budget;
+  block->cores = std::clamp(cores, 1u, kMostCores);
   return Control(std::move(memory));
 }
 
@@ -196,9 +208,17 @@ void Control::clear(MemberId member) {
     std::uint32_t share = object.shares[member.index].load();
     if (is_share_of(share, member)) object.shares[member.index].compare_exchange_strong(share, 0);
   }
+  for (CoreEntry& core : block().core_table) {
+    std::uint64_t word = core.word.load();
+    const ClaimWord taken = ClaimWord::unpack(word);
+    if (taken.phase == 0 || taken.owner() != member) continue;
+    if (core.word.compare_exchange_strong(word, ClaimWord{.generation = taken.generation}.packed()))
+      block().work.raise();
+  }
   std::uint64_t seen = ClaimWord{.phase = kAlive, .generation = member.generation}.packed();
   const ClaimWord empty{.phase = kEmpty, .generation = member.generation};
   block().members[member.index].word.compare_exchange_strong(seen, empty.packed());
+  ++block().version;
 }
 
 Status Control::check_budget(Bytes before, Bytes wanted) const {
@@ -267,6 +287,7 @@ Result<Control::Found> Control::find_or_add(const ObjectKey& key, Bytes bytes, B
   for (auto& share : entry.shares) share = 0;
   entry.shares[self_->index] = share_of(*self_, true);
   entry.word = ClaimWord{.phase = kReady, .generation = static_cast<std::uint16_t>(before.generation + 1)}.packed();
+  ++block().version;
   return Found{info(*free), true};
 }
 
@@ -304,6 +325,7 @@ Status Control::hold(ObjectId object, bool use) {
   if (found == nullptr) return Error{Code::kNotFound, "the shared memory was let go of meanwhile"};
   found->last_used = now().count();
   found->shares[self_->index] = share_of(*self_, use);
+  ++block().version;
   return {};
 }
 
@@ -312,6 +334,7 @@ Status Control::withdraw(ObjectId object) {
     const Lock lock(*this);
     FORELOAD_TRY(lock.held());
     if (ObjectEntry* found = entry(object)) found->shares[self_->index] = 0;
+    ++block().version;
   }
   return collect();
 }
@@ -341,6 +364,48 @@ std::vector<ObjectInfo> Control::objects() const {
     if (ClaimWord::unpack(block().objects[i].word.load()).phase != kFree) found.push_back(info(i));
   }
   return found;
+}
+
+std::uint32_t Control::version() const {
+  return block().version;
+}
+
+unsigned Control::cores() const {
+  return std::clamp(block().cores, 1u, kMostCores);
+}
+
+WorkSignal& Control::work_signal() const {
+  return block().work;
+}
+
+std::optional<Control::Core> Control::take_core(Time now) {
+  for (unsigned i = 0; i < cores(); ++i) {
+    CoreEntry& core = block().core_table[i];
+    std::uint64_t seen = core.word.load();
+    const ClaimWord before = ClaimWord::unpack(seen);
+    const bool idle = now - Time(core.renewed.load()) > kCoreTime;
+    if (before.phase != 0 && !idle) continue;
+    const ClaimWord mine{.phase = 1,
+                         .member = self_->index,
+                         .member_generation = self_->generation,
+                         .generation = static_cast<std::uint16_t>(before.generation + 1)};
+    core.renewed = now.count();
+    if (core.word.compare_exchange_strong(seen, mine.packed())) return Core{i, mine.packed()};
+  }
+  return std::nullopt;
+}
+
+bool Control::renew(Core& core, Time now) {
+  CoreEntry& entry = block().core_table[core.index];
+  if (entry.word.load() != core.word) return false;
+  entry.renewed = now.count();
+  return true;
+}
+
+void Control::give_back(const Core& core) {
+  std::uint64_t mine = core.word;
+  const ClaimWord free{.generation = ClaimWord::unpack(mine).generation};
+  if (block().core_table[core.index].word.compare_exchange_strong(mine, free.packed())) block().work.raise();
 }
 
 }  // namespace foreload

@@ -15,6 +15,7 @@
 #include "foreload/result.h"
 #include "foreload/types.h"
 #include "host/name.h"
+#include "pipeline/ring.h"
 
 namespace foreload {
 
@@ -54,7 +55,7 @@ class Control {
   static constexpr Duration kPatience = std::chrono::seconds(2);  // with a member that was stopped inside of the lock
 
   static Bytes region_bytes();
-  static Result<Control> create(Bytes budget);
+  static Result<Control> create(Bytes budget, unsigned cores);
   // kInvalid: it is none, or another version's.
   static Result<Control> adopt(Descriptor file);
 
@@ -93,11 +94,27 @@ class Control {
 
   std::optional<ObjectInfo> object(ObjectId object) const;
   std::vector<ObjectInfo> objects() const;
+  std::uint32_t version() const;  // grows when objects come, go or change hands
+
+  // Cores. --------------------------------------------------------------------------------------
+  // Workers of all members run on so many cores together. Each takes one before it works and gives it back when it has
+  // nothing to do; one that was taken by the dead, or by somebody who has not renewed it for a while, is free.
+  static constexpr unsigned kMostCores = 256;
+  unsigned cores() const;
+  WorkSignal& work_signal() const;  // raised when a sample is ready, or a core free
+  struct Core {
+    unsigned index = 0;
+    std::uint64_t word = 0;
+  };
+  std::optional<Core> take_core(Time now);
+  bool renew(Core& core, Time now);  // false: it was slow, and somebody else has it
+  void give_back(const Core& core);
 
  private:
   struct Block;
   struct MemberEntry;
   struct ObjectEntry;
+  struct CoreEntry;
   class Lock;
 
   explicit Control(SharedMemory memory) : memory_(std::move(memory)) {}

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "host/messages.h"
 
@@ -211,7 +212,8 @@ class Newcomer {
 
   Result<Joined> create() {
     step("alone");
-    FORELOAD_ASSIGN(Control control, Control::create(options_.budget != 0 ? options_.budget : options_.own_budget));
+    FORELOAD_ASSIGN(Control control, Control::create(options_.budget != 0 ? options_.budget : options_.own_budget,
+                                                     options_.cores != 0 ? options_.cores : usable_cores()));
     const auto member = control.enter(0);
     if (!member) return Error{Code::kIo, "the control block that was just made is held by another process"};
     step("created");

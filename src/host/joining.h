@@ -15,6 +15,7 @@ namespace foreload {
 struct JoinOptions {
   Bytes budget = 0;                               // of the whole host; 0: whatever it has
   Bytes own_budget = 0;                           // of a host that is made here, when `budget` is 0
+  unsigned cores = 0;                             // that workers of a host made here may use; 0: this process's
   Duration patience = std::chrono::seconds(10);   // with members that do not answer
   std::function<void(const char* step)> at_step;  // for tests: called between any two steps that others can see
 };

@@ -80,9 +80,18 @@ Ring::Item& Ring::item(RingItem item) const {
   return reinterpret_cast<Item*>(column(item.slot, columns_->items))[item.index];
 }
 
-std::optional<std::uint32_t> Ring::free_slot() const {
+std::uint64_t Ring::count_of(std::uint32_t index) const {
+  return std::min(slot(index).count, options_.batch);
+}
+
+std::optional<std::uint32_t> Ring::free_slot() {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
-    if (phase_of(slot(index).state) == kFree) return index;
+    const std::uint8_t phase = phase_of(slot(index).state);
+    if (phase == kFree || phase == kSpoiled) return index;
+    if (phase != kResting) continue;
+    bool claimed = false;
+    for (std::uint32_t i = 0; i < count_of(index); ++i) claimed |= phase_of(item({index, i}).word) == kClaimed;
+    if (!claimed) return index;
   }
   return std::nullopt;
 }
@@ -143,18 +152,18 @@ void Ring::nudge_consumer() {
 
 BatchPlan Ring::plan_of(std::uint32_t index) const {
   const Slot& of = slot(index);
-  return {of.number.load(std::memory_order_relaxed), of.epoch, of.step, of.first, of.count};
+  return {of.number.load(std::memory_order_relaxed), of.epoch, of.step, of.first, count_of(index)};
 }
 
 std::span<std::byte> Ring::tensors(std::uint32_t index) const {
-  return {column(index, columns_->tensors), slot(index).count * options_.sample_bytes};
+  return {column(index, columns_->tensors), count_of(index) * options_.sample_bytes};
 }
 std::span<std::uint64_t> Ring::lengths(std::uint32_t index) const {
-  const std::size_t count = options_.ragged_element > 0 ? slot(index).count + 1 : 0;
+  const std::size_t count = options_.ragged_element > 0 ? count_of(index) + 1 : 0;
   return {reinterpret_cast<std::uint64_t*>(column(index, columns_->lengths)), count};
 }
 std::span<Mix> Ring::mixes(std::uint32_t index) const {
-  return {reinterpret_cast<Mix*>(column(index, columns_->mixes)), options_.mixes ? slot(index).count : 0};
+  return {reinterpret_cast<Mix*>(column(index, columns_->mixes)), options_.mixes ? count_of(index) : 0};
 }
 
 void Ring::publish(std::uint32_t index, Duration busy) {
@@ -224,13 +233,13 @@ std::span<const std::uint64_t> Ring::offsets(std::uint32_t index) const {
   return lengths(index);
 }
 std::span<const std::int64_t> Ring::labels(std::uint32_t index) const {
-  return {reinterpret_cast<const std::int64_t*>(column(index, columns_->labels)), slot(index).count};
+  return {reinterpret_cast<const std::int64_t*>(column(index, columns_->labels)), count_of(index)};
 }
 std::span<const SampleId> Ring::ids(std::uint32_t index) const {
-  return {reinterpret_cast<const SampleId*>(column(index, columns_->ids)), slot(index).count};
+  return {reinterpret_cast<const SampleId*>(column(index, columns_->ids)), count_of(index)};
 }
 std::span<const Position> Ring::positions(std::uint32_t index) const {
-  return {reinterpret_cast<const Position*>(column(index, columns_->positions)), slot(index).count};
+  return {reinterpret_cast<const Position*>(column(index, columns_->positions)), count_of(index)};
 }
 
 void Ring::stop() {
@@ -247,9 +256,20 @@ bool Ring::stopped() const {
 
 void Ring::reset() {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    if (phase_of(slot(i).state) != kLeased) slot(i).state.store(word(kFree), std::memory_order_release);
+    if (phase_of(slot(i).state) != kLeased) retire(i);
   }
   header().stopped = 0;
+}
+
+void Ring::wake_feeder() {
+  header().feeder.fetch_add(1);
+  futex_wake_all(header().feeder);
+}
+std::uint32_t Ring::feeder_signal() const {
+  return header().feeder.load();
+}
+void Ring::wait_as_feeder(std::uint32_t seen, Time deadline) const {
+  futex_wait(header().feeder, seen, deadline);
 }
 
 }  // namespace foreload

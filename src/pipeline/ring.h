@@ -115,7 +115,7 @@ class Ring {
   std::span<const std::byte> memory() const { return region_.bytes(); }
 
   // Feeding. -----------------------------------------------------------------------------------
-  std::optional<std::uint32_t> free_slot() const;
+  std::optional<std::uint32_t> free_slot();
   // For the batch, all samples waiting. REQUIRES: the slot is free.
   void open(std::uint32_t slot, const BatchPlan& plan);
   void add_bytes(std::uint32_t slot, const OriginBytes& bytes);
@@ -135,10 +135,17 @@ class Ring {
   // The feeder is short of room: whoever settles a sample from now on is to wake it, once.
   void call_when_settled();
   bool take_call();  // true: wake the feeder
-  // A dead member's samples are ready again. Slots that it was completing are spoiled: the feeder redoes them.
+  // A feeder in another process is woken through the ring.
+  void wake_feeder();
+  std::uint32_t feeder_signal() const;
+  void wait_as_feeder(std::uint32_t seen, Time deadline) const;
+  // A dead member's samples are ready again. A slot that it was completing is spoiled.
   void take_back(MemberId dead);
-  bool is_spoiled(std::uint32_t slot) const;
-  void reopen(std::uint32_t slot);  // all samples waiting again. REQUIRES: spoiled
+  // The slot's batch will not come out of it: it was spoiled, or a worker has had one of its samples, whose bytes were
+  // all there, for longer than `patience`.
+  bool is_stuck(std::uint32_t slot, Time now, Duration patience) const;
+  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead.
+  void retire(std::uint32_t slot);
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
@@ -185,7 +192,7 @@ class Ring {
   // Stopping. ----------------------------------------------------------------------------------
   void stop();  // ends all waits
   bool stopped() const;
-  void reset();  // frees all slots that are not leased, and may wait again. REQUIRES: no fetcher, no worker.
+  void reset();  // retires all slots that are not leased, and may wait again. REQUIRES: no feeder.
 
  private:
   struct Header;
@@ -203,6 +210,7 @@ class Ring {
   bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
 
   std::uint64_t claimed() const;
+  std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
 
   Region region_;
   RingOptions options_;

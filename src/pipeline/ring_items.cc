@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/futex.h"
 #include "pipeline/ring.h"
 #include "pipeline/ring_layout.h"
@@ -69,13 +70,14 @@ std::optional<RingItem> Ring::claim() {
     }
     if (ready == 0) continue;
     // Once around: in a shared ring somebody may have died between the count and the item.
-    const std::uint64_t count = std::min(of.count, options_.batch);
+    const std::uint64_t count = count_of(*chosen);
     const std::uint32_t from = of.search_from.load(std::memory_order_relaxed);
     for (std::uint64_t turn = 0; turn < count; ++turn) {
       const auto i = static_cast<std::uint32_t>((from + turn) % count);
       std::uint64_t expected = word(kReady);
       if (!item({*chosen, i}).word.compare_exchange_strong(expected, claimed(), std::memory_order_acq_rel)) continue;
       of.search_from.store(i + 1, std::memory_order_relaxed);
+      item({*chosen, i}).claimed_at.store(now().count(), std::memory_order_relaxed);
       return RingItem{*chosen, i};
     }
   }
@@ -89,9 +91,9 @@ void Ring::take_back(MemberId dead) {
     if (state.phase == kCompleting && state.owner() == dead) {
       of.state.compare_exchange_strong(seen, word(kSpoiled));
     }
-    if (state.phase != kOpen) continue;
+    if (state.phase != kOpen && state.phase != kResting) continue;
     std::uint32_t ready = 0;
-    for (std::uint32_t i = 0; i < std::min(of.count, options_.batch); ++i) {
+    for (std::uint32_t i = 0; i < count_of(s); ++i) {
       std::uint64_t left = item({s, i}).word.load(std::memory_order_acquire);
       const ClaimWord claim = ClaimWord::unpack(left);
       if (claim.phase == kClaimed && claim.owner() == dead)
@@ -102,16 +104,28 @@ void Ring::take_back(MemberId dead) {
     if (of.ready.load() < ready) of.ready.store(ready);
     if (ready > 0) signal_->raise();
   }
-  header().call.store(1);
+  wake_feeder();
 }
 
-bool Ring::is_spoiled(std::uint32_t index) const {
-  return phase_of(slot(index).state) == kSpoiled;
+bool Ring::is_stuck(std::uint32_t index, Time now, Duration patience) const {
+  const Slot& of = slot(index);
+  const std::uint8_t phase = phase_of(of.state);
+  if (phase == kSpoiled) return true;
+  const auto complete = bytes_complete(index);
+  if (phase != kOpen || !complete || now - *complete < patience) return false;
+  for (std::uint32_t i = 0; i < count_of(index); ++i) {
+    const Item& one = item({index, i});
+    if (phase_of(one.word) == kClaimed && now - Time(one.claimed_at.load()) > patience) return true;
+  }
+  return false;
 }
 
-void Ring::reopen(std::uint32_t index) {
-  FORELOAD_CHECK(is_spoiled(index), "only what was left half done is done again");
-  open(index, plan_of(index));
+void Ring::retire(std::uint32_t index) {
+  slot(index).state.store(word(kResting), std::memory_order_release);
+  for (std::uint32_t i = 0; i < count_of(index); ++i) {
+    std::uint64_t ready = word(kReady);
+    item({index, i}).word.compare_exchange_strong(ready, word(kWaiting));
+  }
 }
 
 RingWork Ring::work(RingItem what) const {
@@ -197,8 +211,8 @@ bool Ring::done(RingItem what) {
   of.settled.fetch_add(1, std::memory_order_release);
   if (of.finished.fetch_add(1, std::memory_order_acq_rel) + 1 < of.count) return false;
   const ClaimWord mine{.phase = kCompleting, .member = self_.index, .member_generation = self_.generation};
-  of.state.store(mine.packed(), std::memory_order_release);
-  return true;
+  std::uint64_t open = word(kOpen);  // what was retired is completed elsewhere
+  return of.state.compare_exchange_strong(open, mine.packed(), std::memory_order_acq_rel);
 }
 
 void Ring::call_when_settled() {

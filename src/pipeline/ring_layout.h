@@ -9,7 +9,15 @@
 
 namespace foreload {
 
-enum SlotPhase : std::uint8_t { kFree = 0, kOpen = 1, kCompleting = 2, kPublished = 3, kLeased = 4, kSpoiled = 5 };
+enum SlotPhase : std::uint8_t {
+  kFree = 0,
+  kOpen = 1,
+  kCompleting = 2,
+  kPublished = 3,
+  kLeased = 4,
+  kSpoiled = 5,
+  kResting = 6
+};
 enum ItemPhase : std::uint8_t { kWaiting = 0, kReady = 1, kClaimed = 2, kDone = 3, kBad = 4 };
 
 inline constexpr std::size_t kErrorText = 2048;
@@ -30,6 +38,7 @@ struct alignas(64) Ring::Header {
   std::atomic<std::uint32_t> published_sleepers{0};
   std::atomic<std::uint32_t> stopped{0};
   std::atomic<std::uint32_t> call{0};
+  std::atomic<std::uint32_t> feeder{0};
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::int64_t> last{0};
   std::atomic<std::int64_t> step{0};
@@ -62,6 +71,7 @@ struct alignas(64) Ring::Slot {
 
 struct alignas(64) Ring::Item {
   std::atomic<std::uint64_t> word{0};
+  std::atomic<std::int64_t> claimed_at{0};
   RingWork work{};      // written by the feeder before it is ready
   Prepared prepared{};  // written by the worker before it is done
   std::uint16_t code = 0;
