@@ -14,7 +14,7 @@ struct RetryOptions {
   unsigned attempts = 6;
   Duration first_pause = std::chrono::milliseconds(100);
   Duration longest_pause = std::chrono::seconds(10);  // of those that we choose
-  Duration longest_asked = std::chrono::seconds(30);  // of those that a server asks for
+  Duration longest_asked = std::chrono::seconds(10);  // of those that a server asks for
 };
 
 // Whether the same request may get another answer later: 408, 429, 500, 502, 503, 504.

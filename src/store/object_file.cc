@@ -42,6 +42,19 @@ Result<ObjectPart> checked_part(const ObjectStore& store, std::string_view key, 
   return wrong_answer(store, key, fmt::format("{} bytes where it promised {}", part.bytes.size(), end - offset));
 }
 
+// No range of an empty object can be answered; but that a range is refused does not make an object empty.
+Status check_empty(const ObjectStore& store, HttpClient& client, std::string_view key, const HttpResponse& refusal) {
+  FileStamp told = stamp_of(refusal);
+  if (refusal.content_range.empty()) {
+    FORELOAD_ASSIGN(const HttpResponse head, client.send([&] { return store.head(key); }, kRoomForErrors));
+    if (head.status != 200) return store.refused(key, refusal);
+    told = stamp_of(head);
+  }
+  if (told.size == 0) return {};
+  return wrong_answer(store, key,
+                      fmt::format("it refuses the first bytes (status 416) of an object of {} bytes", told.size));
+}
+
 }  // namespace
 
 Result<ObjectPart> read_part(const ObjectStore& store, HttpClient& client, std::string_view key, Bytes offset,
@@ -50,9 +63,9 @@ Result<ObjectPart> read_part(const ObjectStore& store, HttpClient& client, std::
                   client.send([&] { return store.get(key, offset, length); }, std::max(length, kRoomForErrors)));
   if (response.status == 206) return checked_part(store, key, offset, length, std::move(response));
   if (response.status == 416) {
-    // No range of an empty object can be answered.
-    if (offset == 0) return ObjectPart{};
-    return changed(store, key);
+    if (offset > 0) return changed(store, key);
+    FORELOAD_TRY(check_empty(store, client, key, response));
+    return ObjectPart{};
   }
   if (response.status != 200) return store.refused(key, response);
   if (offset > 0 || response.body.size() > length) {
