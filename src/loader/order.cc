@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "plan/order.h"
 
 namespace foreload {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr Epoch kMostEpochs = 1ull << 32;
 constexpr std::uint64_t kMostEcho = 1000;
 constexpr std::uint64_t kMostPositions = 1ull << 48;
-constexpr std::uint64_t kMostHomes = 1 << 20;
 
 Error invalid(std::string message) {
   return {Code::kInvalid, std::move(message)};

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "store/http_handle.h"
 
 namespace foreload {
@@ -36,12 +37,6 @@ std::string trusted_file(const HttpOptions& options) {
 
 bool same_word(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::strchr(" \t\r\n", text.front()) != nullptr) text.remove_prefix(1);
-  while (!text.empty() && std::strchr(" \t\r\n", text.back()) != nullptr) text.remove_suffix(1);
-  return text;
 }
 
 void take_header(HttpHead& head, std::string_view name, std::string_view value) {
