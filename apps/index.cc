@@ -167,6 +167,7 @@ Result<std::unique_ptr<Source>> collect_dimensions(std::unique_ptr<Source> sourc
   FORELOAD_TRY(store_dimensions(*source, found.dimensions));
   SourceOptions again = options;
   again.rebuild_index = false;
+  again.trust_index = true;  // of a moment ago
   return open_source(again);
 }
 

@@ -89,6 +89,8 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
       ->capture_default_str();
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
+  command.add_flag("--trust-index", o.source.trust_index,
+                   "Use an index that is there without asking whether the dataset has changed");
   command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
   command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
   command.add_option("--record", o.record, "Write the event record to this file");

@@ -64,6 +64,7 @@ Result<Json> WarmFlags::run(const SourceOptions& from, const Source& source, con
   options.dataset = from.datasets;
   options.source = from;
   options.source.rebuild_index = false;
+  options.source.trust_index = true;  // of a moment ago
   options.source.progress = {};
   options.disk = disk_;
   // What memory will hold goes to the disk last, where both together are too small for all.

@@ -220,6 +220,56 @@ class IndexCostTest(RemoteTest):
         self.assertGreaterEqual(self.stub.stats.as_dict()["most_at_once"], 3)
         Large.names = Large.names[:4000] + Large.names[4001:] + ["c9/x.bin"]
         self.assertIn("+1 sample, -1", self.foreload("index", "s3://data/").err)
+        self.assertLessEqual(self.counted()["lists"], 9 + 5, "the listing that shows the change is the new index")
+        self.assertEqual(self.foreload("index", "s3://data/").err, "")
+        Large.names = Large.names[:3600] + Large.names[3601:]  # one that divides: nobody knows what lies around it
+        self.counted()
+        self.assertIn("-1", self.foreload("index", "s3://data/").err)
+        self.assertGreater(self.counted()["lists"], 9 + 5)
+
+    def test_servers_with_another_order_are_listed_from_front_to_back(self):
+        class Unordered(Stub):
+            names = [f"{letter}{number // 1000}/{number:06}.bin" for number in range(4500) for letter in "cC"]
+
+            def keys(self):
+                return self.names
+
+            def listing(self, parameters):  # tokens and start-after are places in its own order
+                after = parameters.get("continuation-token", parameters.get("start-after", ""))
+                begin = self.names.index(after) + 1 if after in self.names else 0
+                page = self.names[begin:begin + 1000]
+                more = begin + 1000 < len(self.names)
+                return ("<ListBucketResult>" + f"<IsTruncated>{str(more).lower()}</IsTruncated>" +
+                        (f"<NextContinuationToken>{page[-1]}</NextContinuationToken>" if more else "") +
+                        "".join(f"<Contents><Key>{name}</Key><ETag>&quot;{name}&quot;</ETag><Size>64</Size></Contents>"
+                                for name in page) + "</ListBucketResult>").encode()
+
+        random = seeded("orders")
+        self.stub = self.serve(Unordered)
+        for turn in range(amount(20)):
+            Unordered.names = sorted(Unordered.names, key=str.lower) if turn == 0 else random.sample(Unordered.names, 9000)
+            self.assertEqual(self.report("index", "s3://data/")["dataset"]["samples"], 9000)
+            self.assertEqual(self.foreload("index", "s3://data/").err, "")
+
+    def test_an_open_lists_once_whatever_it_finds(self):
+        self.put_images()
+        run = ["run", "s3://data/set/", "--batch", 8, "--chain", CHAIN]
+        self.report(*run)
+        self.assertEqual(self.counted()["lists"], 1, "nothing is known")
+        self.report(*run)
+        self.assertEqual(self.counted()["lists"], 1, "nothing has changed")
+        victim = next((self.root / "set").rglob("*.jpg"))
+        shutil.copy(victim, victim.parent / "zzz.jpg")
+        self.assertEqual(self.report(*run, "--trust-index")["dataset"]["samples"], 40)
+        self.assertEqual(self.counted()["lists"], 0, "nobody asked")
+        self.assertEqual(self.report(*run)["dataset"]["samples"], 41)
+        self.assertEqual(self.counted()["lists"], 1, "something has changed")
+        shutil.copy(victim, victim.parent / "zzy.jpg")
+        self.report("index", "s3://data/set/", "--dimensions", "--warm", "--disk", self.top / "cache")
+        self.assertEqual(self.counted()["lists"], 1, "one command, one look")
+        victim.write_bytes(victim.read_bytes() + b"x")
+        done = self.foreload(*run, "--trust-index", "--no-cache")
+        self.assert_fails(done, victim.name, "changed since it was indexed", codes=(1,))
 
     def test_changes_are_found_and_told(self):
         self.put_images()

@@ -18,7 +18,7 @@ MEANINGLESS = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
-FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache")
+FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache", "trust_index")
 PATHS = ("index_folder", "record", "disk")
 WORDS = ("label_field", "io", "storage")
 DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
@@ -196,6 +196,7 @@ def read(given: Dict[str, Any]) -> Settings:
     options["held_batches"] = arguments.whole("held_batches", given["held_batches"], 1, 32)
     options["epochs"] = 0 if given["epochs"] is None else arguments.whole("epochs", given["epochs"], 1)
     options["cache"] = given["cache"]
+    options["trust_index"] = given["trust_index"]
     options["decode"] = arguments.word("decode", given["decode"], ["exact", "fast"])
     options["rewrite"] = arguments.word("rewrite", given["rewrite"], ["auto", "off", "on"])
     options["eviction"] = arguments.word("eviction", given["eviction"], ["static", "frequency", "belady", "lru"])

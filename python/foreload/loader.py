@@ -115,6 +115,7 @@ class DataLoader:
       weights           a number per sample: draws with replacement, num_samples per epoch
       echo              how often each sample comes in an epoch, augmented anew; echo_window: so many are repeated together
       reshuffle         share of the samples that an epoch deals to any of `homes` parts of a batch; the others stay in theirs
+      trust_index       use an index that is there without asking whether the dataset has changed
       cache, decode, rewrite, label_field, index_folder, io, storage, record: as in `foreload run --help`
 
     Wrong arguments raise ConfigError, which names the argument and what was given. docs/python.md has the rest.
@@ -139,7 +140,7 @@ class DataLoader:
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
                  disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
-                 homes: Optional[int] = None, eviction: str = "static") -> None:
+                 homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/write_file.h"
 #include "source/directory.h"
 #include "source/index_builder.h"
 #include "source/payload.h"
@@ -41,11 +40,6 @@ class TarDataset final : public Dataset {
   const Place& place() const override { return place_; }
   Result<std::vector<std::byte>> scan(ScanContext& context) const override;
   bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const override;
-  Status save_index(const std::string& index_path, std::span<const std::byte> content,
-                    const IndexView&) const override {
-    remove_leftovers(index_path);
-    return replace_file(index_path, content);
-  }
 
  private:
   std::string display(std::size_t shard) const { return place_.display(list_.shards[shard]); }
