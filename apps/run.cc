@@ -197,6 +197,7 @@ Json Run::epoch_json(const EpochReport& epoch) const {
   json["content_hash"] = options_.hash ? Json(hex16(epoch.hash.content)) : Json();
   json["bytes"] = {
       {"memory", stats.memory_bytes}, {"disk", stats.disk_bytes}, {"peer", 0}, {"source", stats.source_bytes}};
+  json["filled_bytes"] = stats.filled_bytes;
   const double fetch = share_of(stats.fetch_stall, stats.wall);
   const double prep = share_of(stats.prep_stall, stats.wall);
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};

@@ -142,9 +142,11 @@ struct EpochStats {
   Duration fetch_stall{};     // next() waited for bytes
   Duration prep_stall{};      // next() waited for decode and augment
   Duration prep_busy{};       // worker time spent preparing, over all threads
-  Bytes memory_bytes = 0;     // sample bytes by the tier they came from; what filled a home ahead of its use is added
+  // Sample bytes by the tier they came from: their sum is what was delivered and what filled a home ahead of its use.
+  Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
+  Bytes filled_bytes = 0;  // of disk_bytes and source_bytes: read ahead of need while this epoch ran; later from memory
 };
 
 // Of the stores that hold objects of the dataset.

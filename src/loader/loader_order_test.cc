@@ -261,7 +261,14 @@ TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
       Seen seen;
       for (int e = 0; e < 3; ++e) ASSERT_TRUE(read_epoch(*loader, seen));
       const auto epochs = loader->stats().epochs;
-      // All together: what a home will need in the next epoch may be read ahead in this one.
+      for (const EpochStats& epoch : epochs) {
+        const Bytes read = epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes;
+        EXPECT_EQ(read, epoch.samples * Ledger::kLength + epoch.filled_bytes);
+      }
+      if (share == 0) {
+        EXPECT_EQ(epochs[1].source_bytes + epochs[2].source_bytes, 0U);
+      }
+      // All together: what a home needs in the next epoch is read in this one if storage has nothing else to do.
       const Bytes all = epochs[0].source_bytes + epochs[1].source_bytes + epochs[2].source_bytes;
       fetched[share] = all - kSamples / 4 * Ledger::kLength;
       break;
