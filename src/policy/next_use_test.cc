@@ -91,6 +91,27 @@ TEST(NextUseTest, BeyondTheWindowTheRarerComesLaterAndAtTheEndNever) {
   EXPECT_GE(never, 91u);
 }
 
+TEST(NextUseTest, ShortRunsOfDrawsAndEchoesAreKnownToTheirEnd) {
+  std::mt19937_64 random(fresh_seed());
+  for (int turn = 0; turn < 100; ++turn) {
+    const std::uint64_t samples = 1 + random() % 20;
+    const Epoch epochs = 1 + random() % 20;
+    std::vector<double> weights(samples, 1.0);
+    weights[0] = 0.05;
+    const auto table = std::make_shared<const WeightTable>(*WeightTable::create(weights));
+    const Schedule schedule({.samples = samples, .seed = random(), .weights = table, .echo = 2, .echo_window = 5});
+    const Stream stream(schedule, SliceAssignment({.samples = schedule.size(), .global_batch = 3}), {.epochs = epochs});
+    const Uses uses = uses_of(stream, epochs);
+    NextUse next_use(stream);
+    next_use.restart(0);
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      next_use.advance(uses[i].first);
+      const SampleId id = random() % samples;
+      ASSERT_EQ(next_use.of(id), first_use(uses, i + 1, id)) << "draw " << i;
+    }
+  }
+}
+
 TEST(DrawWindowTest, KnowsInsideOfTheWindowWhatFullKnowledgeKnows) {
   std::mt19937_64 random(fresh_seed());
   for (int turn = 0; turn < (soak() ? 1000 : 100); ++turn) {
