@@ -94,9 +94,10 @@ class _Epoch:
 class DataLoader:
     """Loads batches in C++ threads; iterate over it as over torch.utils.data.DataLoader.
 
-    dataset: a folder, a tar file, a list of tars ("train-{000..099}.tar"), several of them in a list, or a map-style dataset,
-    whose samples are then made in this thread. For data on disk the transforms run in C++; `transform=None` means
-    RandomResizedCrop(224), RandomHorizontalFlip, Normalize for images, and arrays as they are.
+    dataset: a folder, a tar file, a list of tars ("train-{000..099}.tar"), one of these by URL (http, https, s3), several
+    of them in a list, or a map-style dataset, whose samples are then made in this thread. For data in files the transforms
+    run in C++; `transform=None` means RandomResizedCrop(224), RandomHorizontalFlip, Normalize for images, and arrays as they
+    are.
 
     torch's arguments mean what they mean there, with num_workers counting threads (0: automatic). Foreload's own:
       seed              fixes order and augmentation, on every machine
