@@ -15,6 +15,7 @@
 #include "source/folder_index.h"
 #include "source/name_table.h"
 #include "source/payload.h"
+#include "source/remote_beside.h"
 #include "source/remote_list.h"
 #include "store/s3_store.h"
 
@@ -143,8 +144,18 @@ class ObjectsDataset final : public Dataset {
   Result<std::vector<std::byte>> scan_parts(std::span<const KeyRange> parts, ScanContext& context) const;
   bool lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const;
 
+  Error nothing_listed() const;
+
   const Place place_;
 };
+
+Error ObjectsDataset::nothing_listed() const {
+  const auto folder = parse_url(place_.folder + "/");
+  return {Code::kNotFound,
+          fmt::format("{} holds no samples: nothing is listed there{} (folders are named as 's3://bucket/folder/', tar "
+                      "shards as 's3://bucket/folder/*.tar')",
+                      place_.folder, folder.ok() ? what_is_beside(*folder) : "")};
+}
 
 // Ranges that together are everything.
 std::vector<KeyRange> parts_of(const IndexView& index) {
@@ -184,6 +195,7 @@ Result<std::vector<std::byte>> ObjectsDataset::scan_parts(std::span<const KeyRan
   FORELOAD_ASSIGN(FolderScan whole, std::move(found).finish());
   auto content = index_of_folder(std::move(whole), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
+  if (context.warnings.lines().empty()) return nothing_listed();
   return Error{
       Code::kNotFound,
       fmt::format("{} holds no samples: looked for objects with {}; {} others were ignored (tar shards are "
