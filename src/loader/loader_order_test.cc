@@ -315,7 +315,7 @@ TEST(LoaderOrderTest, AStateOfAnotherOrderIsRefusedWithBothNamed) {
   expect_words(told(weighted(ledger, 60), plain),
                {"plan is most likely one with weights", "here it is global batch 8", "every sample once"});
   LoaderOptions other = weighted(ledger, 60);
-  other.weights[5] *= 3;
+  other.weights[5] += 3;
   expect_words(told(other, weighted(ledger, 60)),
                {"plan is most likely one with other weights", "here it is global batch 8", "weights "});
   expect_words(told(weighted(ledger, 60, 70), weighted(ledger, 60)), {"70 draws", "a draw per sample"});

@@ -14,6 +14,7 @@ namespace foreload {
 namespace {
 
 constexpr std::size_t kMostNames = 6;
+constexpr int kMostRequests = 12;
 constexpr int kMostLevels = 4;
 constexpr const char* kLastCharacter = "\xf4\x8f\xbf\xbf";  // of all that UTF-8 can write
 
@@ -39,12 +40,13 @@ std::vector<std::string> names_in(const S3Store& store) {
   HttpClient client;
   std::vector<std::string> names;
   KeyRange range;
-  while (names.size() <= kMostNames) {
+  for (int request = 0; request < kMostRequests && names.size() <= kMostNames; ++request) {
     const auto key = first_key(store, client, range);
     if (!key || key->empty()) break;
-    names.push_back(key->substr(0, key->find('/')));
-    if (names.back().size() < key->size()) names.back() += '/';
-    range.after = behind(names.back());
+    std::string name = key->substr(0, key->find('/'));
+    if (name.size() < key->size()) name += '/';
+    range.after = behind(name);
+    if (name.front() != '.') names.push_back(std::move(name));
   }
   return names;
 }
