@@ -204,7 +204,7 @@ def read(given: Dict[str, Any]) -> Settings:
     for name in PATHS + WORDS:
         if given[name] is not None:
             options[name] = arguments.text(name, given[name], "a path" if name in PATHS else "a string")
-    if options.get("disk") == "":
+    if options.get("disk") == b"":
         raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
     if given["disk_size"] is not None:
