@@ -228,8 +228,8 @@ std::optional<PlanFacts> plan_with(std::uint64_t hash, const PlanFacts& ours) {
 // "echo 4 in windows of 256"; the plain way has a name too, so that both sides of a difference have one.
 std::string sampling_text(const ScheduleOptions& order) {
   std::vector<std::string> facts;
-  if (order.weights) facts.push_back(fmt::format("weights {}", hex16(order.weights->hash())));
   if (order.weights) {
+    facts.push_back(fmt::format("weights {}", hex16(order.weights->hash())));
     facts.push_back(order.epoch_samples != 0 ? fmt::format("{} draws", order.epoch_samples) : "a draw per sample");
   }
   if (order.echo > 1) facts.push_back(fmt::format("echo {} in windows of {}", order.echo, order.echo_window));
@@ -291,9 +291,9 @@ Status check_state(const State& state, const State& here, const SliceAssignment&
     return differs(
         "plan", saved ? differing(*saved, ours) : not_found(ours), differing(ours, saved),
         "shuffle, last batch, global batch (batch × world) and the way of sampling (--weights, --echo, --reshuffle) "
-        "must be as they were; "
-        "when the world changes, give the global batch itself (--global-batch, global_batch), and with "
-        "reshuffle the homes (--homes, homes)");
+        "must be as they were; when the world changes, give the global batch itself (--global-batch, global_batch), "
+        "and "
+        "with reshuffle the homes (--homes, homes)");
   }
   if (state.epoch >= kMostEpochs) {
     return differs("epoch", std::to_string(state.epoch), fmt::format("below {}", kMostEpochs), "the state is damaged");

@@ -116,6 +116,14 @@ Result<FolderScan> FolderOfObjects::finish() && {
   return scan;
 }
 
+Error nothing_listed(const Place& place) {
+  const auto folder = parse_url(place.folder + "/");
+  return {Code::kNotFound,
+          fmt::format("{} holds no samples: nothing is listed there{} (folders are named as 's3://bucket/folder/', tar "
+                      "shards as 's3://bucket/folder/*.tar')",
+                      place.folder, folder.ok() ? what_is_beside(*folder) : "")};
+}
+
 // Whether both list the same objects with the same stamps.
 bool are_same(const IndexView& one, const IndexView& other) {
   if (one.kind() != other.kind() || one.size() != other.size() || one.fingerprint() != other.fingerprint())
@@ -144,18 +152,8 @@ class ObjectsDataset final : public Dataset {
   Result<std::vector<std::byte>> scan_parts(std::span<const KeyRange> parts, ScanContext& context) const;
   bool lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const;
 
-  Error nothing_listed() const;
-
   const Place place_;
 };
-
-Error ObjectsDataset::nothing_listed() const {
-  const auto folder = parse_url(place_.folder + "/");
-  return {Code::kNotFound,
-          fmt::format("{} holds no samples: nothing is listed there{} (folders are named as 's3://bucket/folder/', tar "
-                      "shards as 's3://bucket/folder/*.tar')",
-                      place_.folder, folder.ok() ? what_is_beside(*folder) : "")};
-}
 
 // Ranges that together are everything.
 std::vector<KeyRange> parts_of(const IndexView& index) {
@@ -195,7 +193,7 @@ Result<std::vector<std::byte>> ObjectsDataset::scan_parts(std::span<const KeyRan
   FORELOAD_ASSIGN(FolderScan whole, std::move(found).finish());
   auto content = index_of_folder(std::move(whole), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
-  if (context.warnings.lines().empty()) return nothing_listed();
+  if (context.warnings.lines().empty()) return nothing_listed(place_);
   return Error{
       Code::kNotFound,
       fmt::format("{} holds no samples: looked for objects with {}; {} others were ignored (tar shards are "
