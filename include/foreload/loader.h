@@ -137,13 +137,14 @@ struct EpochStats {
   std::uint64_t samples = 0;       // that next() handed out to this rank, with padding and replacements
   std::uint64_t batches = 0;       // in which they were
   std::vector<SampleId> padded{};  // delivered again to fill the last batch: what stands behind the epoch's positions
-  std::uint64_t replaced = 0;      // bad samples in whose place another one came
-  std::uint64_t damaged = 0;       // decoded all the same, as Pillow would
-  Duration wall{};                 // from the first next() of the epoch to its end
-  Duration fetch_stall{};          // next() waited for bytes
-  Duration prep_stall{};           // next() waited for decode and augment
-  Duration prep_busy{};            // worker time spent preparing, over all threads
-  Bytes memory_bytes = 0;  // sample bytes by the tier they came from; what filled a home ahead of its use is added
+  // Bad samples in whose place another one came.
+  std::uint64_t replaced = 0;
+  std::uint64_t damaged = 0;  // decoded all the same, as Pillow would
+  Duration wall{};            // from the first next() of the epoch to its end
+  Duration fetch_stall{};     // next() waited for bytes
+  Duration prep_stall{};      // next() waited for decode and augment
+  Duration prep_busy{};       // worker time spent preparing, over all threads
+  Bytes memory_bytes = 0;     // sample bytes by the tier they came from; what filled a home ahead of its use is added
   Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
 };
