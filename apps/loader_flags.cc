@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "command.h"
 #include "number_flag.h"
 #include "order_flags.h"
 #include "subset.h"
@@ -56,8 +57,9 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   add_number(command, "--seed", o.seed, "Fixes order and augmentation");
   command.add_option("--memory", t.memory,
                      "Budget for cache, batches, reads and scratch (8GiB); default: half of what is free");
-  command.add_option("--disk", o.disk,
-                     "Folder on a local disk that keeps samples between epochs and runs; default: none");
+  command
+      .add_option("--disk", o.disk, "Folder on a local disk that keeps samples between epochs and runs; default: none")
+      ->check(refuse_empty);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
   command.add_option("--chain", t.chain,

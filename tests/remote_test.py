@@ -104,6 +104,24 @@ class SamePlacesTest(RemoteTest):
                 self.assertEqual(hashes(report), hashes(local))
                 self.assertEqual(hashes(self.run_images(place, "--no-cache")), hashes(local))
 
+    def test_the_header_tells_how_samples_are_read(self):
+        self.put_images()
+        for place, words in (([self.folder], "reads by threads"), ([f"{self.stub.url}/set.tar"], "reads by HTTP requests"),
+                             (["s3://data/set/", self.folder], "reads by threads and HTTP requests")):
+            done = self.foreload("run", *place, "--batch", 8, "--chain", CHAIN, "--io", "threads")
+            self.assertEqual(done.returncode, 0, done.err)
+            self.assertEqual(done.out.splitlines()[1].split(", ")[-1], words)
+
+    def test_the_same_samples_from_elsewhere_are_no_damage_of_the_disk_cache(self):
+        self.put_images()
+        disk = ["--disk", self.top / "disk"]
+        local = self.run_images(self.folder, *disk)
+        for place in (f"{self.stub.url}/set.tar", "s3://data/set.tar", self.folder):
+            report = self.run_images(place, *disk)
+            self.assertEqual(hashes(report), hashes(local))
+            self.assertEqual(report["disk"]["damaged"], 0)
+        self.assertEqual(len(list((self.top / "disk").iterdir())), 1)
+
     def test_pages_of_any_size_give_the_same_listing(self):
         self.put_images()
         local = self.report("index", self.folder)
@@ -389,10 +407,14 @@ class RefusedTest(RefusalTest, RemoteTest):
 
     def test_what_is_missing_is_named(self):
         self.put_images()
-        for place, *words in (("s3://data/nothing/", "holds no samples"), ("s3://data/nothing.tar", "there is no such object"),
+        for place, *words in (("s3://data/nothing/", "holds no samples: nothing is listed there; s3://data/ has part-000.tar, set.tar, set/ ("), ("s3://data/nothing.tar", "there is no such object"),
                               ("s3://other/set/", "the bucket does not exist", "NoSuchBucket"),
                               (f"{self.stub.url}/nothing.tar", "does not exist"),
-                              ("s3://data/nothing-*.tar", "no object matches"),
+                              ("s3://data/nothing-*.tar", "no object matches", "; s3://data/ has part-000.tar, set.tar, set/"),
+                              ("s3://data/set/a/b/c/", "; s3://data/set/ has class_00000/ ("),
+                              (f"s3://data/part-{{000..{self.parts + 1:03}}}.tar", f"part-{self.parts:03}.tar",
+                               f"of the {self.parts + 2} shards of the list 2 are missing, this is the first"),
+                              (f"{self.stub.url}/part-{{000..{self.parts:03}}}.tar", "1 is missing"),
                               ("records:s3://data/set", "was not made by foreload convert")):
             self.refused("index", place, words=words, codes=(1,))
             self.refused("convert", place, self.top / "out", words=words, codes=(1,))
@@ -405,7 +427,8 @@ class RefusedTest(RefusalTest, RemoteTest):
         self.refused("index", f"{self.stub.url}/set.tar.gz", words=["compressed"], codes=(2,))
 
     def test_a_host_that_is_not_there(self):
-        self.refused("index", f"http://127.0.0.1:{free_port()}/x.tar", words=["no connection to 127.0.0.1"], codes=(1,))
+        self.refused("index", f"http://127.0.0.1:{free_port()}/x.tar", words=["attempts: no connection to 127.0.0.1", "whether the server runs"],
+                     codes=(1,))
         self.refused("index", "http://no-such-host.invalid/x.tar", words=["the host's name is not known"], codes=(1,))
 
     def test_a_server_that_lies(self):

@@ -205,6 +205,8 @@ def read(given: Dict[str, Any]) -> Settings:
     for name in PATHS + WORDS:
         if given[name] is not None:
             options[name] = arguments.text(name, given[name], "a path" if name in PATHS else "a string")
+    if options.get("disk") == b"":
+        raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])

@@ -319,7 +319,16 @@ TEST(LoaderOrderTest, AStateOfAnotherOrderIsRefusedWithBothNamed) {
   expect_words(told(partly(ledger, 0.25, 2), partly(ledger, 0.25, 3)),
                {"reshuffle 0.25 with 2 homes", "reshuffle 0.25 with 3 homes"});
   expect_words(told(partly(ledger, 0.5, 1), plain), {"reshuffle 0.5 with 1 home", "every sample once"});
-  expect_words(told(weighted(ledger, 60), plain), {"plan is unknown", "here it is global batch 8"});
+  expect_words(told(weighted(ledger, 60), plain),
+               {"plan is most likely one with weights", "here it is global batch 8", "every sample once"});
+  LoaderOptions other = weighted(ledger, 60);
+  other.weights[5] += 3;
+  expect_words(told(other, weighted(ledger, 60)),
+               {"plan is most likely one with other weights", "here it is global batch 8", "weights "});
+  expect_words(told(weighted(ledger, 60, 70), weighted(ledger, 60)), {"70 draws", "a draw per sample"});
+  LoaderOptions echo = weighted(ledger, 60);
+  echo.echo = 3;
+  expect_words(told(echo, weighted(ledger, 60)), {"echo 3 in windows of 8", "here it is weights "});
   expect_words(told(plain, weighted(ledger, 60, 70)), {"every sample once", "weights ", "70 draws"});
   LoaderOptions larger = echoed(ledger, 2);
   larger.echo_window = 8;

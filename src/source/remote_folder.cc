@@ -20,6 +20,7 @@
 #include "source/folder_index.h"
 #include "source/name_table.h"
 #include "source/payload.h"
+#include "source/remote_beside.h"
 #include "source/remote_list.h"
 #include "store/s3_store.h"
 
@@ -121,6 +122,14 @@ Result<FolderScan> FolderOfObjects::finish() && {
   return scan;
 }
 
+Error nothing_listed(const Place& place) {
+  const auto folder = parse_url(place.folder + "/");
+  return {Code::kNotFound,
+          fmt::format("{} holds no samples: nothing is listed there{} (folders are named as 's3://bucket/folder/', tar "
+                      "shards as 's3://bucket/folder/*.tar')",
+                      place.folder, folder.ok() ? what_is_beside(*folder) : "")};
+}
+
 // Whether both list the same objects with the same stamps.
 bool are_same(const IndexView& one, const IndexView& other) {
   if (one.kind() != other.kind() || one.size() != other.size() || one.fingerprint() != other.fingerprint())
@@ -214,6 +223,7 @@ Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const 
   FORELOAD_ASSIGN(FolderScan whole, std::move(found).finish());
   auto content = index_of_folder(std::move(whole), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
+  if (context.warnings.lines().empty()) return nothing_listed(place_);
   return Error{
       Code::kNotFound,
       fmt::format("{} holds no samples: looked for objects with {}; {} others were ignored (tar shards are "

@@ -103,8 +103,8 @@ Result<HttpResponse> HttpClient::send(const std::function<HttpRequest()>& make, 
       continue;
     }
     if (!answered) {
-      return Error{Code::kIo, fmt::format("{}: {}, after {}", public_url(request.url), explain(end, request.url),
-                                          counted(attempt, "attempt"))};
+      return Error{Code::kIo, fmt::format("{}: after {}: {}", public_url(request.url), counted(attempt, "attempt"),
+                                          explain(end, request.url))};
     }
     HttpResponse response = head.response;
     response.body = sink.take();

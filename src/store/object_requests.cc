@@ -31,8 +31,8 @@ Error describe(const ObjectGroup& group, const Judgement& judgement) {
     return {judgement.refusal->code, fmt::format("{}, after {}", judgement.refusal->message, attempts)};
   }
   const ObjectJob& job = group.jobs.front();
-  return {judgement.code, fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
-                                      group.offset + group.length - 1, judgement.reason, attempts)};
+  return {judgement.code, fmt::format("{}, bytes {}-{}: after {}: {}", job.store->display(job.key), group.offset,
+                                      group.offset + group.length - 1, attempts, judgement.reason)};
 }
 
 }  // namespace
