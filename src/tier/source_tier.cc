@@ -20,10 +20,7 @@
 namespace foreload {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t kOpenFiles = 256;
-constexpr RetryOptions kRetry{.attempts = 4, .first_pause = 40ms, .longest_pause = 1s};
 
 bool may_be_repeated(int error_number) {
   switch (error_number) {
@@ -223,7 +220,7 @@ bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult
   if (result.outcome != ReadOutcome::kFailed || !may_be_repeated(result.error_number)) return false;
   if (flight.other_file >= 0) return false;
   if (hurry_) return false;
-  const auto pause = pause_after(kRetry, flight.attempt + 1, {}, jitter_ ^ mix64(flight.id));
+  const auto pause = pause_after(kFileRetry, flight.attempt + 1, {}, jitter_ ^ mix64(flight.id));
   if (!pause) return false;
   ++flight.attempt;
   timers_.push({.at = now() + *pause, .flight = index, .retry = true});
