@@ -205,8 +205,11 @@ void RequestReplay::compare(const Event& event, const RequestFields& fields) {
   }
 }
 
+// A fill is nobody's use.
 bool is_use(const Event& event) {
-  return event.kind == EventKind::kHit || event.kind == EventKind::kAsked || event.kind == EventKind::kJoined;
+  const bool is_fill = event.kind == EventKind::kAsked && (event.c >> 8 & 1) != 0;
+  return (event.kind == EventKind::kHit || event.kind == EventKind::kAsked || event.kind == EventKind::kJoined) &&
+         !is_fill;
 }
 
 bool is_eviction(const Event& event) {

@@ -37,7 +37,7 @@ ReplayResult replay_pacing(std::span<const Event> events);
 // the first difference: what follows is another story.
 ReplayResult replay_requests(std::span<const Event> events);
 // Who was given a home and who left it, up to the first jump of the stream or the first difference. `policy` is fresh,
-// of a kind that evicts, and restarted where the run began; `positions`: of an epoch.
+// of a kind that evicts, and restarted where the run began; `positions`: of an epoch. REQUIRES: no sample was replaced.
 ReplayResult replay_eviction(std::span<const Event> events, EvictionPolicy& policy, std::uint64_t positions);
 
 }  // namespace foreload
