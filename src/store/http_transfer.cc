@@ -262,4 +262,13 @@ std::string explain_redirect(const HttpHead& head) {
       host.empty() ? "another place" : host);
 }
 
+bool is_encoded(const HttpHead& head) {
+  return !head.content_encoding.empty() && head.content_encoding != "identity";
+}
+
+std::string explain_encoding(const HttpHead& head) {
+  return fmt::format("the server sends content encoding {}, which was not asked for; switch it off there",
+                     head.content_encoding.substr(0, 40));
+}
+
 }  // namespace foreload

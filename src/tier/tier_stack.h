@@ -85,7 +85,10 @@ class TierStack {
   // `disk` may be null.
   TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
             std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk = nullptr);
-  void record_to(EventRecord* record) { homes_.record_to(record); }
+  void record_to(EventRecord* record) {  // REQUIRES: nothing was asked for yet; null, or it outlives this
+    homes_.record_to(record);
+    bottom_->record_to(record);
+  }
 
   // The stream is asked for from here on.
   void restart(Moment now) { homes_.restart(now); }
