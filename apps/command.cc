@@ -150,6 +150,10 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
   return command;
 }
 
+std::string refuse_empty(const std::string& text) {
+  return text.empty() ? "nothing is named: give a name, or leave the option out" : "";
+}
+
 int run_command_line(CLI::App& app, const std::vector<Command>& commands, int argc, const char* const* argv) {
   occupy_closed_streams();
   catch_signals();

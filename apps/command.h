@@ -53,6 +53,9 @@ struct Command {
 // Adds the sub-command `name` with what all have in common; `examples` ends its --help.
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& purpose, const std::string& examples);
 
+// For flags that name something: what is wrong with an empty word, as CLI11's checks tell it.
+std::string refuse_empty(const std::string& text);
+
 // Parses the arguments, runs the chosen command, prints its report or error. Returns the exit code: 0 done,
 // 1 failed, 2 wrong usage, 130 and 143 stopped by SIGINT and SIGTERM.
 int run_command_line(CLI::App& app, const std::vector<Command>& commands, int argc, const char* const* argv);

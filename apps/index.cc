@@ -31,13 +31,15 @@ constexpr const char* kExamples =
     "  foreload index imagenet/train --dimensions    read every header once, and\n"
     "                                                keep width and height\n"
     "  foreload index s3://bucket/train/ --warm --disk /ssd/cache\n"
-    "                                                fill the disk cache now";
+    "                                                fill the disk cache now\n"
+    "  foreload index imagenet/train --list          id, name, bytes, label";
 
 struct IndexOptions {
   SourceOptions source;
   std::string subset;
   TokenFlags tokens;
   bool dimensions = false;
+  bool list = false;
   WarmFlags warm;
 };
 
@@ -142,6 +144,33 @@ void print(const Output& output, const Source& source, const Summary& summary) {
   print_spread(output, "pixels", summary.pixels, format_count);
 }
 
+// A line per sample, to be cut at its tabs: id, key, bytes, label; the last is empty where there is none.
+void print_list(const Source& source) {
+  constexpr std::size_t kAtOnce = 64 << 10;
+  std::string text;
+  for (SampleId id = 0; id < source.size() && caught_signal() == 0; ++id) {
+    const std::int64_t label = source.label(id);
+    text += fmt::format("{}\t{}\t{}\t{}\n", id, printable(source.key(id), kLongestLine), source.length(id),
+                        label != kNoLabel ? std::to_string(label) : "");
+    if (text.size() < kAtOnce) continue;
+    print_out(text);
+    text.clear();
+  }
+  print_out(text);
+}
+
+Json list_json(const Source& source) {
+  Json list = Json::array();
+  for (SampleId id = 0; id < source.size(); ++id) {
+    const std::int64_t label = source.label(id);
+    list.push_back({{"id", id},
+                    {"key", source.key(id)},
+                    {"bytes", source.length(id)},
+                    {"label", label != kNoLabel ? Json(label) : Json()}});
+  }
+  return list;
+}
+
 Result<std::unique_ptr<Source>> open_with_progress(SourceOptions options, const Output& output) {
   Progress progress("indexing", "samples", 0);
   options.progress = [&](std::uint64_t done, std::uint64_t total) {
@@ -167,6 +196,7 @@ Result<std::unique_ptr<Source>> collect_dimensions(std::unique_ptr<Source> sourc
   FORELOAD_TRY(store_dimensions(*source, found.dimensions));
   SourceOptions again = options;
   again.rebuild_index = false;
+  again.trust_index = true;  // of a moment ago
   return open_source(again);
 }
 
@@ -180,10 +210,12 @@ Result<Json> run_index(IndexOptions options, const Output& output) {
     FORELOAD_ASSIGN(source, collect_dimensions(std::move(source), options.source, output));
   }
   const Summary summary = summarise(*source);
-  print(output, *source, summary);
+  if (!options.list) print(output, *source, summary);
+  if (options.list && !output.json()) print_list(*source);
   FORELOAD_ASSIGN(const Json warmed, options.warm.run(options.source, *source, output));
   Json report = to_json(*source, summary, seconds(now() - start));
   if (!warmed.is_null()) report["warm"] = warmed;
+  if (options.list && output.json()) report["list"] = list_json(*source);
   return report;
 }
 
@@ -206,6 +238,8 @@ Command index_command(CLI::App& app) {
   add_number(*command, "--threads", source.threads, "0: one per core");
   command->add_flag("--rebuild", source.rebuild_index)->description("Ignore the index that is there");
   command->add_flag("--dimensions", options->dimensions)->description("Read every header once, and keep what it says");
+  command->add_flag("--list", options->list)
+      ->description("Print id, name, bytes and label of every sample, with tabs between");
   options->warm.declare(*command);
   return {command, [options](const Output& output) { return run_index(*options, output); }};
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "command.h"
 #include "number_flag.h"
 #include "order_flags.h"
 #include "subset.h"
@@ -56,8 +57,9 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   add_number(command, "--seed", o.seed, "Fixes order and augmentation");
   command.add_option("--memory", t.memory,
                      "Budget for cache, batches, reads and scratch (8GiB); default: half of what is free");
-  command.add_option("--disk", o.disk,
-                     "Folder on a local disk that keeps samples between epochs and runs; default: none");
+  command
+      .add_option("--disk", o.disk, "Folder on a local disk that keeps samples between epochs and runs; default: none")
+      ->check(refuse_empty);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
   command.add_option("--chain", t.chain,
@@ -89,6 +91,8 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--label-field", o.source.label_field, "Field of key.json that holds the label")
       ->capture_default_str();
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
+  command.add_flag("--trust-index", o.source.trust_index,
+                   "Use an index that is there without asking whether the dataset has changed");
   command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
   command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
   command.add_option("--record", o.record, "Write the event record to this file");

@@ -197,6 +197,7 @@ Json Run::epoch_json(const EpochReport& epoch) const {
   json["content_hash"] = options_.hash ? Json(hex16(epoch.hash.content)) : Json();
   json["bytes"] = {
       {"memory", stats.memory_bytes}, {"disk", stats.disk_bytes}, {"peer", 0}, {"source", stats.source_bytes}};
+  json["filled_bytes"] = stats.filled_bytes;
   const double fetch = share_of(stats.fetch_stall, stats.wall);
   const double prep = share_of(stats.prep_stall, stats.wall);
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
@@ -251,21 +252,36 @@ bool has_disk(const LoaderStats& stats) {
   return stats.disk_capacity > 0;
 }
 
+// Files by the engine, objects by requests. A dataset may have both; some of its samples are looked at.
+std::string ways_of_reading(const Source& source, const LoaderStats& stats) {
+  constexpr std::uint64_t kLooks = 1024;
+  bool files = has_disk(stats);
+  bool objects = false;
+  const std::uint64_t step = std::max<std::uint64_t>(source.size() / kLooks, 1);
+  for (SampleId id = 0; id < source.size(); id += step) {
+    (source.locate(id).store != nullptr ? objects : files) = true;
+  }
+  if (!objects) return stats.io;
+  return files ? stats.io + " and HTTP requests" : "HTTP requests";
+}
+
 // The table grows while the run goes on, so that whoever stops it has seen what there was.
 void Run::print_header() const {
   const LoaderStats stats = loader_.stats();
   const Source& source = loader_.source();
   output_.line("{}: {}, {}", source.uri(), counted(source.size(), "sample"), format_bytes(source.total_bytes()));
   output_.line("cache holds {} of a budget of {}; {}, reads by {}", format_bytes(stats.cache_capacity),
-               format_bytes(stats.memory_budget), counted(stats.threads, "prep thread"), stats.io);
+               format_bytes(stats.memory_budget), counted(stats.threads, "prep thread"),
+               ways_of_reading(source, stats));
+  const char* const hashes = options_.hash ? "   order              content" : "";
   if (has_disk(stats)) {
     output_.line("disk cache holds {} of at most {}", format_bytes(stats.disk_used), format_bytes(stats.disk_capacity));
     output_.line("{:>5} {:>7} {:>9} {:>7} {:>7} {:>7} {:>10} {:>10} {:>10}{}", "epoch", "seconds", "samples/s", "busy",
-                 "fetch", "prep", "memory", "disk", "source", options_.hash ? "   order" : "");
+                 "fetch", "prep", "memory", "disk", "source", hashes);
     return;
   }
   output_.line("{:>5} {:>8} {:>9} {:>7} {:>11} {:>10} {:>11} {:>11}{}", "epoch", "seconds", "samples/s", "busy",
-               "fetch stall", "prep stall", "from memory", "from source", options_.hash ? "   order" : "");
+               "fetch stall", "prep stall", "from memory", "from source", hashes);
 }
 
 void Run::print_epoch(const EpochReport& report) const {
@@ -275,15 +291,16 @@ void Run::print_epoch(const EpochReport& report) const {
   const double rate = static_cast<double>(epoch.samples) / std::max(seconds(epoch.wall), 1e-9);
   const double fetch = 100 * share_of(epoch.fetch_stall, epoch.wall);
   const double prep = 100 * share_of(epoch.prep_stall, epoch.wall);
-  const std::string order = options_.hash ? "   " + hex16(report.hash.order) : "";
+  const std::string hashes =
+      options_.hash ? fmt::format("   {}   {}", hex16(report.hash.order), hex16(report.hash.content)) : "";
   if (has_disk(loader_.stats())) {  // one column more, and still no more than 80
     output_.line("{:>5} {:>7.2f} {:>9.0f} {:>7} {:>5.1f} % {:>5.1f} % {:>10} {:>10} {:>10}{}", epoch.epoch,
                  seconds(epoch.wall), rate, busy, fetch, prep, format_bytes(epoch.memory_bytes),
-                 format_bytes(epoch.disk_bytes), format_bytes(epoch.source_bytes), order);
+                 format_bytes(epoch.disk_bytes), format_bytes(epoch.source_bytes), hashes);
     return;
   }
   output_.line("{:>5} {:>8.2f} {:>9.0f} {:>7} {:>9.1f} % {:>8.1f} % {:>11} {:>11}{}", epoch.epoch, seconds(epoch.wall),
-               rate, busy, fetch, prep, format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes), order);
+               rate, busy, fetch, prep, format_bytes(epoch.memory_bytes), format_bytes(epoch.source_bytes), hashes);
 }
 
 void Run::print_end() const {

@@ -41,7 +41,7 @@ LoaderStats wait_until_filled(const Loader& loader) {
 
 void WarmFlags::declare(CLI::App& command) {
   command.add_flag("--warm", warm_)->description("Fill the disk cache now; needs --disk");
-  command.add_option("--disk", disk_, "With --warm: folder of the disk cache, as of run");
+  command.add_option("--disk", disk_, "With --warm: folder of the disk cache, as of run")->check(refuse_empty);
   command.add_option("--disk-size", disk_size_, "With --warm: of it at most, as of run");
   add_number(command, "--seed", seed_, "With --warm: of the run to come, when they hold less than all");
   command.add_option("--memory", memory_,
@@ -64,6 +64,7 @@ Result<Json> WarmFlags::run(const SourceOptions& from, const Source& source, con
   options.dataset = from.datasets;
   options.source = from;
   options.source.rebuild_index = false;
+  options.source.trust_index = true;  // of a moment ago
   options.source.progress = {};
   options.disk = disk_;
   // What memory will hold goes to the disk last, where both together are too small for all.

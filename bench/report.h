@@ -25,14 +25,26 @@ class BenchReport {
     rows_.push_back({{"name", name}, {"value", value}, {"unit", unit}, {"goal", "-"}, {"ok", true}, {"how", how}});
   }
 
+  // A figure that can not be measured here, and why: its goal is neither met nor missed.
+  void skip(const std::string& name, const std::string& why) {
+    rows_.push_back(
+        {{"name", name}, {"value", nullptr}, {"unit", "-"}, {"goal", "-"}, {"ok", true}, {"how", "skipped: " + why}});
+  }
+
+  std::string to_json() const { return rows_.dump(1, ' ', false, nlohmann::json::error_handler_t::replace); }
   // The exit code: 1 when a goal was missed.
   int print(bool json) const {
     if (json) {
-      fmt::print("{}\n", rows_.dump(1));
+      fmt::print("{}\n", to_json());
     } else {
       for (const auto& row : rows_) {
-        fmt::print("{:<4} {:<46} {:>12.4g} {:<10} goal {:<8} {}\n", row["ok"].get<bool>() ? "ok" : "MISS",
-                   row["name"].get<std::string>(), row["value"].get<double>(), row["unit"].get<std::string>(),
+        const bool skipped = row["value"].is_null();
+        const std::string value = skipped ? "-" : fmt::format("{:.4g}", row["value"].get<double>());
+        fmt::print("{:<4} {:<46} {:>12} {:<10} goal {:<8} {}\n",
+                   skipped                 ? "-"
+                   : row["ok"].get<bool>() ? "ok"
+                                           : "MISS",
+                   row["name"].get<std::string>(), value, row["unit"].get<std::string>(),
                    row["goal"].get<std::string>(), row["how"].get<std::string>());
       }
     }

@@ -168,11 +168,6 @@ int main_with(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-
-void skip_row(const std::string& row, const std::string& why) {
-  fmt::print(stderr, "bench/storage: {} is left out: {}\n", row, why);
-}
-
 }  // namespace foreload
 
 int main(int argc, char** argv) {

@@ -27,7 +27,7 @@ Status disk_against_fio(const StorageBench& bench, const Source& source, const D
     FORELOAD_ASSIGN(const double ours, path->rate(1500ms));
     const auto fio = fio_rate(job);
     if (!fio.ok() && fio.error().code == Code::kNotFound) {
-      skip_row(name, fio.error().message);
+      bench.report.skip(name, fio.error().message);
       return {};
     }
     if (!fio.ok()) return fio.error();

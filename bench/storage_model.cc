@@ -70,7 +70,7 @@ void page_cache_row(const StorageBench& bench, const Steady& ours, int percent) 
   const auto all = static_cast<double>(bench.set.bytes());
   const auto kept = static_cast<Bytes>(ours.cached * all);
   const auto misses = page_cache_misses(bench, kept + kReaderProcess);
-  if (!misses.ok()) return skip_row(name, misses.error().message);
+  if (!misses.ok()) return bench.report.skip(name, misses.error().message);
   bench.report.add(
       name, *misses * all / kStorageRate / ours.seconds, "ratio", 1.0, true,
       fmt::format("epoch time. 8 threads that read the same files in the same order, in a control group of "

@@ -68,7 +68,9 @@ Status bench_objects(const StorageBench& bench) {
   const auto server =
       ObjectsServer::start({.script = kStub, .folder = set.folder(), .latency = 0.02, .bandwidth = kObjectRate});
   if (!server.ok()) {
-    skip_row("storage/s3", server.error().message);
+    for (const char* row : {"s3_bandwidth_objects", "s3_bandwidth_tar", "s3_requests_per_group"}) {
+      bench.report.skip(fmt::format("storage/{}", row), server.error().message);
+    }
     return {};
   }
   server->serve_s3();

@@ -29,7 +29,4 @@ Status bench_disk(const StorageBench& bench);
 // Objects of a store with latency.
 Status bench_objects(const StorageBench& bench);
 
-// A row that can not be measured here.
-void skip_row(const std::string& row, const std::string& why);
-
 }  // namespace foreload

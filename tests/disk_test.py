@@ -3,8 +3,10 @@
 
     tests/disk_test.py FORELOAD [unittest arguments]
 """
+import json
 import os
 import resource
+import shutil
 import signal
 import stat
 import time
@@ -59,6 +61,48 @@ class DiskTest(RefusalTest):
         self.refused("index", folder, "--warm", words=["--disk"])
         self.refused("index", folder, "--disk", self.disk, words=["--warm"])
 
+    def test_the_same_files_by_another_path_are_reused(self):
+        self.epoch("--disk", self.disk)
+        (self.top / "link").symlink_to(self.folder)
+        copy = shutil.copytree(self.folder, self.top / "copy")  # with its times
+        moved = shutil.move(shutil.copytree(self.folder, self.top / "other"), self.top / "moved")
+        for place in (self.top / "link", copy, moved):
+            report = self.report("run", place, *self.base[1:], "--hash", "--disk", self.disk)
+            self.assertEqual(report["epochs"][0]["bytes"]["source"], 0, place)
+            self.assertEqual(report["disk"]["damaged"], 0)
+
+    def test_a_copy_with_other_times_replaces_it_with_one_warning(self):
+        plain = self.epoch("--disk", self.disk)["content_hash"]
+        copy = shutil.copytree(self.folder, self.top / "copy", copy_function=shutil.copy, ignore=shutil.ignore_patterns(".*"))
+        for path in copy.rglob("*.bin"):
+            os.utime(path, (1, 1))
+        for place in (copy, self.folder):  # and back again
+            for again in (False, True):
+                done = self.foreload("run", place, *self.base[1:], "--hash", "--json", "--disk", self.disk)
+                self.assertEqual(done.returncode, 0, done.err)
+                report = json.loads(done.out)
+                self.assertEqual(report["disk"]["damaged"], 0)
+                self.assertEqual(report["epochs"][0]["content_hash"], plain)
+                self.assertEqual(report["epochs"][0]["bytes"]["source"], 0 if again else SAMPLES * SIZE)
+                told = [line for line in done.err.splitlines() if f"{SAMPLES} samples are replaced" in line]
+                self.assertEqual((len(told), done.err.count("warning")), (0, 0) if again else (1, 1), done.err)
+
+    def test_ranks_are_given_one_folder(self):
+        plain = self.epoch()["content_hash"]
+        both = ["--world", 2, "--last", "ragged", "--global-batch", 16, "--disk", self.disk, "--json", "--hash", "--accelerator", 2000]
+        for again in (False, True):
+            ranks = [self.start("run", *self.base, *both, "--rank", rank) for rank in (0, 1)]
+            reports = []
+            for process in ranks:
+                out, errors = process.communicate(timeout=program.DEADLINE)
+                self.assertEqual((process.returncode, errors), (0, ""))
+                reports.append(json.loads(out))
+            total = sum(int(report["epochs"][0]["content_hash"], 16) for report in reports) % (1 << 64)
+            self.assertEqual(f"{total:016x}", plain)
+            if again:
+                self.assertEqual([report["epochs"][0]["bytes"]["source"] for report in reports], [0, 0])
+        self.assertEqual([path.name[-5:] for path in sorted(self.disk.iterdir())], ["rank0", "rank1"])
+
     def test_killed_while_filling(self):
         chance = seeded("killed_while_filling")
         plain = self.epoch()["content_hash"]
@@ -106,6 +150,10 @@ class DiskTest(RefusalTest):
         before = self.tree()
         self.warned("run", *self.base, "--disk", self.disk, words=["left alone", "without it"])
         self.assertEqual(self.tree(), before)
+        self.cache("lock").unlink()
+        before = self.tree()
+        self.warned("run", *self.base, "--disk", self.disk, words=["left alone", "without it"])
+        self.assertEqual(self.tree(), before, "no empty lock is left behind")
 
     def test_a_smaller_limit_is_no_damage(self):
         self.epoch("--disk", self.disk)
@@ -126,7 +174,11 @@ class DiskTest(RefusalTest):
         self.refused("run", *self.base, "--disk-size", "1GB", words=["--disk"])
         self.refused("run", *self.base, "--disk", self.disk, "--disk-size", "0", words=["--disk-size"])
         self.refused("run", *self.base, "--disk", self.folder, words=["inside of the dataset"])
-        self.refused("run", *self.base, "--disk", self.top / "missing" / "cache", words=["missing"])
+        self.refused("run", *self.base, "--disk", self.top / "missing" / "cache", words=["--disk", "missing", "last part"], codes=(2,))
+        (self.top / "file").write_text("")
+        self.refused("run", *self.base, "--disk", self.top / "file", words=["--disk", "file", "name a folder"], codes=(2,))
+        self.refused("run", *self.base, "--disk", "", words=["--disk", "nothing is named"], codes=(2,))
+        self.refused("index", self.folder, "--warm", "--disk", "", words=["--disk", "nothing is named"], codes=(2,))
 
     def test_the_table_of_a_run_fits_80_columns(self):
         done = self.foreload("run", *self.base, "--disk", self.disk, "--accelerator", 100000)
@@ -134,6 +186,14 @@ class DiskTest(RefusalTest):
         lines = [line for line in done.out.splitlines() if str(self.top) not in line]
         self.assertLessEqual(max(map(len, lines)), 80)
         self.assertIn("disk", done.out)
+
+    def test_both_hashes_are_shown(self):
+        for disk in ([], ["--disk", self.disk]):
+            found = self.epoch(*disk)
+            done = self.foreload("run", *self.base, "--hash", *disk)
+            *_, header, line = done.out.splitlines()
+            self.assertEqual(line.split()[-2:], [found["order_hash"], found["content_hash"]])
+            self.assertEqual([header.index("order"), header.index("content")], [line.index(found["order_hash"]), line.index(found["content_hash"])])
 
 
 if __name__ == "__main__":

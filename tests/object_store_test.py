@@ -4,9 +4,11 @@
     tests/object_store_test.py FORELOAD [unittest arguments]
 """
 import signal
+import struct
 import subprocess
 import tarfile
 import time
+from collections import Counter
 
 import ledger
 import program
@@ -96,6 +98,19 @@ class ObjectStoreTest(ProgramTest):
         self.assertEqual(report["requests"]["throttled"], stats.get("status_503", 0))
         self.assertGreater(stats["status_503"], 0)
         self.assertLessEqual(stats["requests"], 1.5 * SAMPLES, stats)
+
+    def test_the_event_record_has_what_was_decided_about_requests(self):
+        self.serve(latency=0.004, faults={"503": 0.02}, burst=5)
+        record = self.top / "record"
+        asked = self.load("--record", record)["requests"]
+        content = record.read_bytes()
+        self.assertEqual(len(content) % 48, 16)
+        kinds = Counter(kind for _, kind, _ in struct.iter_unpack("<qH38s", content[16:]))
+        wanted, grouped, hedged, throttled, again = (kinds[kind] for kind in (28, 29, 30, 33, 35))  # docs/event-record.md
+        self.assertEqual(kinds[26], 1)
+        self.assertEqual(wanted, SAMPLES)
+        self.assertGreaterEqual(grouped + hedged + again, asked["sent"], "some may have waited for neighbours")
+        self.assertEqual((hedged, throttled, again), (asked["hedges"], asked["throttled"], asked["retries"]))
 
     def shards(self):
         """The ledger's samples in four tar files."""

@@ -7,6 +7,7 @@ import ctypes
 import io
 import json
 import os
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -157,6 +158,26 @@ class PathTest(RefusalTest):
         self.assertEqual(done.returncode, 0, done.err)
         self.assertNotIn("\x1b", done.out)
         self.assertIn("c4\\x1b[31m\\x0a", done.out)
+
+    def test_names_that_are_no_text_are_still_json(self):
+        odd = os.fsdecode(b"odd\xff")
+        folder = shutil.copytree(self.images(count=12), self.top / odd)
+        first = sorted(folder.rglob("*.jpg"))[0]
+        bad = first.rename(first.parent / os.fsdecode(b"b\xfe\t.jpg"))
+        bad.write_bytes(bad.read_bytes()[:200])
+        first.parent.rename(folder / os.fsdecode(b"class\xfd"))
+        key = os.fsdecode(b"class\xfd/b\xfe\t.jpg")
+        disk = ["--disk", self.top / os.fsdecode(b"disk\xff")]
+        for code, *arguments in ((0, "index", folder, "--list", "--dimensions"), (0, "index", folder, "--subset", key),
+                                 (0, "index", folder, "--warm", *disk), (1, "run", folder, "--batch", 4),
+                                 (0, "run", folder, "--batch", 4, "--on-error", "replace", "--log", self.top / odd[::-1], *disk),
+                                 (0, "convert", folder, self.top / f"out{odd}", "--on-error", "keep"),
+                                 (2, "convert", folder, self.top / f"out{odd}", "--on-error", "keep", "--max-side", 99),
+                                 (1, "index", self.top / f"none{odd}"), (2, "run", folder, "--decode", odd), (2, odd, "x")):
+            done = subprocess.run([os.fsencode(str(word)) for word in (program.FORELOAD, *arguments, "--json")],
+                                  capture_output=True, env=self.environment, timeout=program.DEADLINE)
+            self.assertEqual(done.returncode, code, done.stderr)
+            json.loads(done.stdout.decode("utf-8"))  # strict
 
     def test_paths_longer_than_the_kernel_takes(self):
         here = os.open(self.folder / "c2", os.O_RDONLY)

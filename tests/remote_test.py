@@ -104,6 +104,24 @@ class SamePlacesTest(RemoteTest):
                 self.assertEqual(hashes(report), hashes(local))
                 self.assertEqual(hashes(self.run_images(place, "--no-cache")), hashes(local))
 
+    def test_the_header_tells_how_samples_are_read(self):
+        self.put_images()
+        for place, words in (([self.folder], "reads by threads"), ([f"{self.stub.url}/set.tar"], "reads by HTTP requests"),
+                             (["s3://data/set/", self.folder], "reads by threads and HTTP requests")):
+            done = self.foreload("run", *place, "--batch", 8, "--chain", CHAIN, "--io", "threads")
+            self.assertEqual(done.returncode, 0, done.err)
+            self.assertEqual(done.out.splitlines()[1].split(", ")[-1], words)
+
+    def test_the_same_samples_from_elsewhere_are_no_damage_of_the_disk_cache(self):
+        self.put_images()
+        disk = ["--disk", self.top / "disk"]
+        local = self.run_images(self.folder, *disk)
+        for place in (f"{self.stub.url}/set.tar", "s3://data/set.tar", self.folder):
+            report = self.run_images(place, *disk)
+            self.assertEqual(hashes(report), hashes(local))
+            self.assertEqual(report["disk"]["damaged"], 0)
+        self.assertEqual(len(list((self.top / "disk").iterdir())), 1)
+
     def test_pages_of_any_size_give_the_same_listing(self):
         self.put_images()
         local = self.report("index", self.folder)
@@ -220,6 +238,61 @@ class IndexCostTest(RemoteTest):
         self.assertGreaterEqual(self.stub.stats.as_dict()["most_at_once"], 3)
         Large.names = Large.names[:4000] + Large.names[4001:] + ["c9/x.bin"]
         self.assertIn("+1 sample, -1", self.foreload("index", "s3://data/").err)
+        self.assertLessEqual(self.counted()["lists"], 9 + 5, "the listing that shows the change is the new index")
+        self.assertEqual(self.foreload("index", "s3://data/").err, "")
+        Large.names = Large.names[:3600] + Large.names[3601:]  # one that divides: nobody knows what lies around it
+        self.counted()
+        self.assertIn("-1", self.foreload("index", "s3://data/").err)
+        self.assertGreater(self.counted()["lists"], 9 + 5)
+
+    def test_servers_with_another_order_are_listed_from_front_to_back(self):
+        class Unordered(Stub):
+            names = [f"{name}/{number:06}.bin" for name in "aBc" for number in range(3000)]  # not in the order of bytes
+            filters = True  # start-after means keys that are larger; otherwise: what follows in the server's order
+
+            def listing(self, parameters):
+                begin, _, after = parameters.get("continuation-token", f"0:{parameters.get('start-after', '')}").partition(":")
+                keys = self.names
+                if self.filters:
+                    keys = [key for key in keys if key > after]
+                elif after in keys:
+                    keys = keys[keys.index(after) + 1:]
+                end = int(begin) + 1000
+                parts = [f"<Contents><Key>{key}</Key><ETag>&quot;{key}&quot;</ETag><Size>64</Size></Contents>"
+                         for key in keys[int(begin):end]]
+                if end < len(keys):
+                    parts.append(f"<NextContinuationToken>{end}:{after}</NextContinuationToken>")
+                return (f"<ListBucketResult><IsTruncated>{'true' if end < len(keys) else 'false'}</IsTruncated>"
+                        f"{''.join(parts)}</ListBucketResult>").encode()
+
+        random = seeded("orders")
+        self.stub = self.serve(Unordered)
+        self.assertEqual(self.report("index", "s3://data/")["dataset"]["samples"], 9000)
+        for turn in range(amount(20)):
+            Unordered.filters = turn % 2 == 0
+            self.assertEqual(self.foreload("index", "s3://data/").err, "")
+            if turn > 1:
+                Unordered.names = random.sample(Unordered.names, 9000)
+
+    def test_an_open_lists_once_whatever_it_finds(self):
+        self.put_images()
+        run = ["run", "s3://data/set/", "--batch", 8, "--chain", CHAIN]
+        self.report(*run)
+        self.assertEqual(self.counted()["lists"], 1, "nothing is known")
+        self.report(*run)
+        self.assertEqual(self.counted()["lists"], 1, "nothing has changed")
+        victim = next((self.root / "set").rglob("*.jpg"))
+        shutil.copy(victim, victim.parent / "zzz.jpg")
+        self.assertEqual(self.report(*run, "--trust-index")["dataset"]["samples"], 40)
+        self.assertEqual(self.counted()["lists"], 0, "nobody asked")
+        self.assertEqual(self.report(*run)["dataset"]["samples"], 41)
+        self.assertEqual(self.counted()["lists"], 1, "something has changed")
+        shutil.copy(victim, victim.parent / "zzy.jpg")
+        self.report("index", "s3://data/set/", "--dimensions", "--warm", "--disk", self.top / "cache")
+        self.assertEqual(self.counted()["lists"], 1, "one command, one look")
+        victim.write_bytes(victim.read_bytes() + b"x")
+        done = self.foreload(*run, "--trust-index", "--no-cache")
+        self.assert_fails(done, victim.name, "changed since it was indexed", codes=(1,))
 
     def test_changes_are_found_and_told(self):
         self.put_images()
@@ -334,10 +407,14 @@ class RefusedTest(RefusalTest, RemoteTest):
 
     def test_what_is_missing_is_named(self):
         self.put_images()
-        for place, *words in (("s3://data/nothing/", "holds no samples"), ("s3://data/nothing.tar", "there is no such object"),
+        for place, *words in (("s3://data/nothing/", "holds no samples: nothing is listed there; s3://data/ has part-000.tar, set.tar, set/ ("), ("s3://data/nothing.tar", "there is no such object"),
                               ("s3://other/set/", "the bucket does not exist", "NoSuchBucket"),
                               (f"{self.stub.url}/nothing.tar", "does not exist"),
-                              ("s3://data/nothing-*.tar", "no object matches"),
+                              ("s3://data/nothing-*.tar", "no object matches", "; s3://data/ has part-000.tar, set.tar, set/"),
+                              ("s3://data/set/a/b/c/", "; s3://data/set/ has class_00000/ ("),
+                              (f"s3://data/part-{{000..{self.parts + 1:03}}}.tar", f"part-{self.parts:03}.tar",
+                               f"of the {self.parts + 2} shards of the list 2 are missing, this is the first"),
+                              (f"{self.stub.url}/part-{{000..{self.parts:03}}}.tar", "1 is missing"),
                               ("records:s3://data/set", "was not made by foreload convert")):
             self.refused("index", place, words=words, codes=(1,))
             self.refused("convert", place, self.top / "out", words=words, codes=(1,))
@@ -350,7 +427,8 @@ class RefusedTest(RefusalTest, RemoteTest):
         self.refused("index", f"{self.stub.url}/set.tar.gz", words=["compressed"], codes=(2,))
 
     def test_a_host_that_is_not_there(self):
-        self.refused("index", f"http://127.0.0.1:{free_port()}/x.tar", words=["no connection to 127.0.0.1"], codes=(1,))
+        self.refused("index", f"http://127.0.0.1:{free_port()}/x.tar", words=["attempts: no connection to 127.0.0.1", "whether the server runs"],
+                     codes=(1,))
         self.refused("index", "http://no-such-host.invalid/x.tar", words=["the host's name is not known"], codes=(1,))
 
     def test_a_server_that_lies(self):

@@ -85,7 +85,8 @@ struct LoaderOptions {
   DType dtype = DType::kF32;       // of images: u8, f16 or f32
   Layout layout = Layout::kNchw;
   Bytes memory = 0;           // for cache, batches, reads and scratch together; 0: half of what is free
-  std::string disk{};         // folder on a local disk that keeps samples between epochs and runs; empty: none
+  std::string disk{};         // folder on a local disk that keeps samples between epochs and runs; empty: none. Every
+                              // rank has a cache of its own in it
   Bytes disk_bytes = 0;       // of it at most; 0: what the dataset needs, if 90 % of the free space are enough
   unsigned threads = 0;       // prep threads; 0: as many as the process may run on
   unsigned held_batches = 2;  // how many batches the caller may hold at once
@@ -133,18 +134,21 @@ struct Quarantined {
 // Of one epoch, complete or running.
 struct EpochStats {
   Epoch epoch = 0;
-  std::uint64_t samples = 0;
-  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;       // that next() handed out to this rank, with padding and replacements
+  std::uint64_t batches = 0;       // in which they were
   std::vector<SampleId> padded{};  // delivered again to fill the last batch: what stands behind the epoch's positions
+  // Bad samples in whose place another one came.
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;  // decoded all the same, as Pillow would
   Duration wall{};            // from the first next() of the epoch to its end
   Duration fetch_stall{};     // next() waited for bytes
   Duration prep_stall{};      // next() waited for decode and augment
   Duration prep_busy{};       // worker time spent preparing, over all threads
-  Bytes memory_bytes = 0;     // sample bytes by the tier they came from; what filled a home ahead of its use is added
+  // Sample bytes by the tier they came from: their sum is what was delivered and what filled a home ahead of its use.
+  Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
+  Bytes filled_bytes = 0;  // of disk_bytes and source_bytes: read ahead of need while this epoch ran; later from memory
 };
 
 // Of the stores that hold objects of the dataset.
@@ -157,22 +161,22 @@ struct ObjectStats {
 };
 
 struct LoaderStats {
-  std::vector<EpochStats> epochs{};  // the last 1,024 and the running one
-  std::vector<Quarantined> quarantine{};
-  Bytes memory_budget = 0;
+  std::vector<EpochStats> epochs{};           // the last 1,024 and the running one
+  std::vector<Quarantined> quarantine{};      // every place where a bad sample was replaced
+  Bytes memory_budget = 0;                    // for cache, batches, reads and scratch together
   Bytes cache_capacity = 0;                   // what is kept at most
   Bytes cached_bytes = 0;                     // what is kept by now
   Bytes disk_capacity = 0;                    // what the disk tier may keep; 0: there is none
   Bytes disk_used = 0;                        // what it keeps by now
-  std::uint64_t disk_damaged = 0;             // samples that it had to drop
+  std::uint64_t disk_damaged = 0;             // samples that it had to drop; those of files changed since do not count
   std::optional<std::string> disk_failure{};  // why it takes no more samples
   bool filled = false;                        // nothing more is to be read ahead for the next epoch
   std::optional<Error> read_error{};          // of the first read that failed for good
   std::uint64_t rewritten = 0;                // of the cached samples: made crop-addressable
   ObjectStats objects{};
-  unsigned ring_slots = 0;
-  unsigned threads = 0;
-  std::string io{};
+  unsigned ring_slots = 0;  // batches that may be open, ready or held at once
+  unsigned threads = 0;     // that prepare
+  std::string io{};         // which engine reads files, also the disk tier's: "uring" or "threads"
 };
 
 // Of one learner's share of an epoch.

@@ -90,6 +90,9 @@ struct SourceOptions {
   // is not writable or remote.
   std::string index_folder{};
   bool rebuild_index = false;
+  // An index that is there is used without asking whether the dataset has changed: nothing is listed or looked at.
+  // Samples that did change are errors when they are read; new ones are not seen.
+  bool trust_index = false;
   bool keep_index = true;  // false: one that is there is used, but nothing is written
   unsigned threads = 0;    // 0: as many as the machine has
   // Called from the opening thread while the index is built: entries found, and how many there

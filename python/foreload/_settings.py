@@ -18,7 +18,7 @@ MEANINGLESS = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
-FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache")
+FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache", "trust_index")
 PATHS = ("index_folder", "record", "disk")
 WORDS = ("label_field", "io", "storage")
 DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
@@ -196,6 +196,7 @@ def read(given: Dict[str, Any]) -> Settings:
     options["held_batches"] = arguments.whole("held_batches", given["held_batches"], 1, 32)
     options["epochs"] = 0 if given["epochs"] is None else arguments.whole("epochs", given["epochs"], 1)
     options["cache"] = given["cache"]
+    options["trust_index"] = given["trust_index"]
     options["decode"] = arguments.word("decode", given["decode"], ["exact", "fast"])
     options["rewrite"] = arguments.word("rewrite", given["rewrite"], ["auto", "off", "on"])
     options["eviction"] = arguments.word("eviction", given["eviction"], ["static", "frequency", "belady", "lru"])
@@ -204,6 +205,8 @@ def read(given: Dict[str, Any]) -> Settings:
     for name in PATHS + WORDS:
         if given[name] is not None:
             options[name] = arguments.text(name, given[name], "a path" if name in PATHS else "a string")
+    if options.get("disk") == b"":
+        raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])

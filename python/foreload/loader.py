@@ -94,9 +94,10 @@ class _Epoch:
 class DataLoader:
     """Loads batches in C++ threads; iterate over it as over torch.utils.data.DataLoader.
 
-    dataset: a folder, a tar file, a list of tars ("train-{000..099}.tar"), several of them in a list, or a map-style dataset,
-    whose samples are then made in this thread. For data on disk the transforms run in C++; `transform=None` means
-    RandomResizedCrop(224), RandomHorizontalFlip, Normalize for images, and arrays as they are.
+    dataset: a folder, a tar file, a list of tars ("train-{000..099}.tar"), one of these by URL (http, https, s3), several
+    of them in a list, or a map-style dataset, whose samples are then made in this thread. For data in files the transforms
+    run in C++; `transform=None` means RandomResizedCrop(224), RandomHorizontalFlip, Normalize for images, and arrays as they
+    are.
 
     torch's arguments mean what they mean there, with num_workers counting threads (0: automatic). Foreload's own:
       seed              fixes order and augmentation, on every machine
@@ -115,6 +116,7 @@ class DataLoader:
       weights           a number per sample: draws with replacement, num_samples per epoch
       echo              how often each sample comes in an epoch, augmented anew; echo_window: so many are repeated together
       reshuffle         share of the samples that an epoch deals to any of `homes` parts of a batch; the others stay in theirs
+      trust_index       use an index that is there without asking whether the dataset has changed
       cache, decode, rewrite, label_field, index_folder, io, storage, record: as in `foreload run --help`
 
     Wrong arguments raise ConfigError, which names the argument and what was given. docs/python.md has the rest.
@@ -139,7 +141,7 @@ class DataLoader:
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
                  disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
-                 homes: Optional[int] = None, eviction: str = "static") -> None:
+                 homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

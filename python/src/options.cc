@@ -79,6 +79,7 @@ void read_source(Reader& reader, SourceOptions& source) {
   if (!keys.empty()) source.subset = std::move(keys);
   reader.read("label_field", source.label_field);
   reader.read("index_folder", source.index_folder);
+  reader.read("trust_index", source.trust_index);
 }
 
 void read_order(Reader& reader, LoaderOptions& options) {

@@ -28,7 +28,8 @@ def test_a_second_loader_reads_nothing_from_the_source(arrays, tmp_path, capsys)
 
 @pytest.mark.parametrize("options, words", [
     ({"disk_size": "1GB"}, "disk"), ({"disk": 7}, "disk"), ({"disk": "x", "disk_size": "lots"}, "disk_size.*lots"),
-    ({"disk": "x", "disk_size": 0}, "disk_size")])
+    ({"disk": "x", "disk_size": 0}, "disk_size"),
+    ({"disk": ""}, "disk is empty"), ({"disk": "/nowhere/below/cache"}, "disk.*/nowhere/below")])
 def test_wrong_arguments_are_named(arrays, options, words):
     with pytest.raises(foreload.ConfigError, match=words):
         read(arrays, **options)

@@ -27,7 +27,7 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kEventBytes = 48;
 constexpr std::size_t kBufferBytes = kEventBytes * 4096;
-constexpr auto kLastKind = static_cast<std::uint16_t>(EventKind::kBypassed);
+constexpr auto kLastKind = static_cast<std::uint16_t>(EventKind::kCancelled);
 
 class Writer {
  public:

@@ -38,6 +38,19 @@ enum class EventKind : std::uint16_t {
   kEvicted = 23,      // a sample left its home in memory. a: id, b: length, c: the newcomer
   kSpared = 24,       // the same, but it was in use and stays. a: id, b: length, c: the newcomer
   kBypassed = 25,     // a policy that evicts gave no home. a: id, b: length
+  // Requests to object stores. A group is what one request fetches, named by the tag of its first range; `running`:
+  // requests under way; `delay`: the silence after which a request is sent twice, nanoseconds; `window`: its size now.
+  kRequests = 26,   // begins. position: jitter, a: first window << 32 | largest, b: longest, c: small gap << 32 | large
+  kRetryRule = 27,  // position: attempts, nanoseconds of pauses: a: first, b: longest, c: longest that a server gets
+  kWanted = 28,     // a range waits. position: tag, a: object, b: offset, c: length
+  kGrouped = 29,    // position: group, a: running << 32 | ranges (0: it may still grow), b: offset, c: length
+  kHedged = 30,     // sent twice. position: group, a: running, b: nanoseconds of silence, c: delay
+  kRequestDone = 31,  // position: delay, a: bytes, b: nanoseconds of silence, c: limited << 32 | window
+  kStopped = 32,      // the twin of a complete one. position: delay, b: nanoseconds of silence
+  kThrottled = 33,    // 429 or 503. c: window
+  kPaused = 34,       // failed. position: group, a: doubts << 32 | attempts, b: asked pause, c: pause, nanoseconds
+  kSentAgain = 35,    // after its pause. position: group, a: running
+  kCancelled = 36,    // a: ranges that waited, b: groups in a pause
 };
 
 struct Event {

@@ -55,12 +55,6 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 std::optional<std::uint64_t> unit_size(std::string_view name, std::span<const Unit> units) {
   std::string wanted;
   for (const char c : name) wanted += lower(c);
@@ -90,11 +84,11 @@ std::optional<std::uint64_t> multiplied(std::string_view number, std::uint64_t u
 
 // A number, optional blanks, a unit.
 std::optional<std::uint64_t> parse_quantity(std::string_view text, std::span<const Unit> units) {
-  text = trimmed(text);
+  text = trimmed(text, " ");
   std::size_t digits = 0;
   while (digits < text.size() && (is_digit(text[digits]) || text[digits] == '.')) ++digits;
   if (digits == 0 || !is_digit(text[0])) return std::nullopt;
-  const auto unit = unit_size(trimmed(text.substr(digits)), units);
+  const auto unit = unit_size(trimmed(text.substr(digits), " "), units);
   if (!unit) return std::nullopt;
   return multiplied(text.substr(0, digits), *unit);
 }
@@ -106,6 +100,12 @@ std::string short_number(double value) {
 }
 
 }  // namespace
+
+std::string_view trimmed(std::string_view text, std::string_view blanks) {
+  const std::size_t first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
 
 Result<Bytes> parse_bytes(std::string_view text) {
   if (const auto bytes = parse_quantity(text, kByteUnits)) return *bytes;
@@ -126,7 +126,7 @@ std::string format_bytes(Bytes bytes) {
 }
 
 Result<Duration> parse_duration(std::string_view text) {
-  if (trimmed(text) == "0") return Duration{0};
+  if (trimmed(text, " ") == "0") return Duration{0};
   const auto ns = parse_quantity(text, kTimeUnits);
   if (ns && *ns <= static_cast<std::uint64_t>(std::numeric_limits<Duration::rep>::max())) {
     return Duration{static_cast<Duration::rep>(*ns)};

@@ -1,4 +1,4 @@
-// Small text: sizes and durations as people write them.
+// Small text: sizes and durations as people write them, and what stands around words.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,9 @@
 #include "foreload/types.h"
 
 namespace foreload {
+
+// Without the blanks at both ends.
+std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n");
 
 // "8GiB", "100MB", "64k", "1.5 GB" or plain bytes. Decimal and binary units as written.
 Result<Bytes> parse_bytes(std::string_view text);

@@ -11,6 +11,13 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
+TEST(TrimmedTest, TakesBlanksFromBothEndsOnly) {
+  EXPECT_EQ(trimmed(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trimmed("\n a ", " "), "\n a");
+  EXPECT_EQ(trimmed(" \t "), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
 TEST(ParseBytesTest, TakesUnitsAsWritten) {
   EXPECT_EQ(*parse_bytes("8GiB"), 8_GiB);
   EXPECT_EQ(*parse_bytes("100MB"), 100'000'000u);

@@ -20,7 +20,8 @@ TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   for (Epoch e = 0; e < 3000; ++e) {
     accounts.begin_epoch(e, 1s * e);
     accounts.add_batch(
-        64, padded, {.bytes = {.memory = 10, .disk = 5, .source = 20}, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
+        64, padded,
+        {.bytes = {.memory = 10, .disk = 5, .source = 20, .filled = 7}, .prep_busy = 3ms, .replaced = 1, .damaged = 2},
         {1ms, 2ms});
     accounts.add_batch(64, {}, {.bytes = {.memory = 10}}, {});
     accounts.end_epoch(1s * e + 500ms);
@@ -37,6 +38,7 @@ TEST(AccountsTest, EpochsAreKeptApartAndTheListIsBounded) {
   EXPECT_EQ(last.memory_bytes, 20u);
   EXPECT_EQ(last.disk_bytes, 5u);
   EXPECT_EQ(last.source_bytes, 20u);
+  EXPECT_EQ(last.filled_bytes, 7u);
   EXPECT_EQ(last.wall, 500ms);
   EXPECT_EQ(last.fetch_stall, 1ms);
   EXPECT_EQ(last.prep_stall, 2ms);

@@ -37,9 +37,9 @@ void tell(const LoaderOptions& options, const std::string& text) {
 void tell_if_short(const LoaderOptions& options, const DiskStore& store) {
   if (!store.is_short()) return;
   const std::string others = store.neighbours();
-  tell(options, fmt::format("the disk cache {} is limited to {}, because its file system has no more free space{}",
-                            store.path(), format_bytes(store.capacity()),
-                            others.empty() ? "" : "; caches of other datasets or versions lie beside it: " + others));
+  tell(options,
+       fmt::format("the disk cache {} is limited to {}, because its file system has no more free space{}", store.path(),
+                   format_bytes(store.capacity()), others.empty() ? "" : "; other caches lie beside it: " + others));
 }
 
 }  // namespace
@@ -76,16 +76,19 @@ Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const 
     return std::unique_ptr<DiskTier>();
   }
   auto store = DiskStore::open({.folder = options.disk,
+                                .rank = options.world > 1 ? std::optional(options.rank) : std::nullopt,
                                 .samples = samples_of(source),
                                 .total_bytes = source.total_bytes(),
                                 .limit = options.disk_bytes,
                                 .direct = options.direct_io,
                                 .fault = seams.write_fault});
   if (!store) {
-    Error error = std::move(store).error();
-    error.message = "the disk cache can not be used: " + error.message;
-    if (error.code == Code::kNotFound || error.code == Code::kInvalid) return error;
-    tell(options, error.message + ". The run goes on without it");
+    const Error& error = store.error();
+    const std::string text = "the disk cache (disk, --disk) can not be used: " + error.message;
+    if (error.code == Code::kNotFound || error.code == Code::kInvalid) {
+      return Error{Code::kInvalid, text + "; name a folder of which at most the last part is missing"};
+    }
+    tell(options, text + ". The run goes on without it");
     return std::unique_ptr<DiskTier>();
   }
   tell_if_short(options, **store);

@@ -261,7 +261,14 @@ TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
       Seen seen;
       for (int e = 0; e < 3; ++e) ASSERT_TRUE(read_epoch(*loader, seen));
       const auto epochs = loader->stats().epochs;
-      // All together: what a home will need in the next epoch may be read ahead in this one.
+      for (const EpochStats& epoch : epochs) {
+        const Bytes read = epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes;
+        EXPECT_EQ(read, epoch.samples * Ledger::kLength + epoch.filled_bytes);
+      }
+      if (share == 0) {
+        EXPECT_EQ(epochs[1].source_bytes + epochs[2].source_bytes, 0U);
+      }
+      // All together: what a home needs in the next epoch is read in this one if storage has nothing else to do.
       const Bytes all = epochs[0].source_bytes + epochs[1].source_bytes + epochs[2].source_bytes;
       fetched[share] = all - kSamples / 4 * Ledger::kLength;
       break;
@@ -312,7 +319,16 @@ TEST(LoaderOrderTest, AStateOfAnotherOrderIsRefusedWithBothNamed) {
   expect_words(told(partly(ledger, 0.25, 2), partly(ledger, 0.25, 3)),
                {"reshuffle 0.25 with 2 homes", "reshuffle 0.25 with 3 homes"});
   expect_words(told(partly(ledger, 0.5, 1), plain), {"reshuffle 0.5 with 1 home", "every sample once"});
-  expect_words(told(weighted(ledger, 60), plain), {"plan is unknown", "here it is global batch 8"});
+  expect_words(told(weighted(ledger, 60), plain),
+               {"plan is most likely one with weights", "here it is global batch 8", "every sample once"});
+  LoaderOptions other = weighted(ledger, 60);
+  other.weights[5] += 3;
+  expect_words(told(other, weighted(ledger, 60)),
+               {"plan is most likely one with other weights", "here it is global batch 8", "weights "});
+  expect_words(told(weighted(ledger, 60, 70), weighted(ledger, 60)), {"70 draws", "a draw per sample"});
+  LoaderOptions echo = weighted(ledger, 60);
+  echo.echo = 3;
+  expect_words(told(echo, weighted(ledger, 60)), {"echo 3 in windows of 8", "here it is weights "});
   expect_words(told(plain, weighted(ledger, 60, 70)), {"every sample once", "weights ", "70 draws"});
   LoaderOptions larger = echoed(ledger, 2);
   larger.echo_window = 8;

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "plan/order.h"
 
 namespace foreload {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 constexpr Epoch kMostEpochs = 1ull << 32;
 constexpr std::uint64_t kMostEcho = 1000;
 constexpr std::uint64_t kMostPositions = 1ull << 48;
-constexpr std::uint64_t kMostHomes = 1 << 20;
 
 Error invalid(std::string message) {
   return {Code::kInvalid, std::move(message)};
@@ -155,20 +155,25 @@ struct PlanFacts {
   ScheduleOptions order{};
 };
 
-// The usual ways of sampling beside our own, of which a plan's hash has one part.
-std::optional<ScheduleOptions> sampling_with(std::uint64_t hash, const PlanFacts& ours) {
+// `plain`, echoed in one of the usual ways.
+std::optional<ScheduleOptions> echoed_with(std::uint64_t hash, const ScheduleOptions& plain,
+                                           std::uint64_t global_batch) {
   constexpr std::uint64_t kMostEchoTried = 32;
   constexpr std::uint64_t kMostWindowTried = 4096;
-  constexpr std::uint64_t kMostHomesTried = 256;
-  ScheduleOptions tried{.shuffle = ours.order.shuffle};
+  ScheduleOptions tried = plain;
   for (tried.echo = 2; tried.echo <= kMostEchoTried; ++tried.echo) {
     for (tried.echo_window = 1; tried.echo_window <= kMostWindowTried; ++tried.echo_window) {
       if (sampling_hash(tried) == hash) return tried;
     }
-    tried.echo_window = ours.global_batch;  // the usual one, however large
+    tried.echo_window = global_batch;  // the usual one, however large
     if (sampling_hash(tried) == hash) return tried;
   }
-  tried.echo = 1;
+  return std::nullopt;
+}
+
+std::optional<ScheduleOptions> reshuffled_with(std::uint64_t hash, const ScheduleOptions& plain) {
+  constexpr std::uint64_t kMostHomesTried = 256;
+  ScheduleOptions tried = plain;
   for (unsigned percent = 0; percent < 100; ++percent) {
     tried.reshuffle = percent / 100.0;
     for (tried.homes = 1; tried.homes <= kMostHomesTried; ++tried.homes) {
@@ -176,6 +181,28 @@ std::optional<ScheduleOptions> sampling_with(std::uint64_t hash, const PlanFacts
     }
   }
   return std::nullopt;
+}
+
+// Draws by our weights: of another number, or echoed in another way.
+std::optional<ScheduleOptions> drawn_with(std::uint64_t hash, const ScheduleOptions& plain, const PlanFacts& ours) {
+  constexpr std::uint64_t kMostDrawsTried = 1 << 20;
+  if (!ours.order.weights) return std::nullopt;
+  ScheduleOptions tried = plain;
+  tried.weights = ours.order.weights;
+  tried.epoch_samples = ours.order.epoch_samples;
+  if (const auto found = echoed_with(hash, tried, ours.global_batch)) return found;
+  for (tried.epoch_samples = 0; tried.epoch_samples <= kMostDrawsTried; ++tried.epoch_samples) {
+    if (sampling_hash(tried) == hash) return tried;
+  }
+  return std::nullopt;
+}
+
+// The usual ways of sampling beside our own, of which a plan's hash has one part.
+std::optional<ScheduleOptions> sampling_with(std::uint64_t hash, const PlanFacts& ours) {
+  const ScheduleOptions plain{.shuffle = ours.order.shuffle};
+  if (const auto found = echoed_with(hash, plain, ours.global_batch)) return found;
+  if (const auto found = reshuffled_with(hash, plain)) return found;
+  return drawn_with(hash, plain, ours);
 }
 
 // A hash can not be read back, but those of all usual plans can be tried.
@@ -201,8 +228,10 @@ std::optional<PlanFacts> plan_with(std::uint64_t hash, const PlanFacts& ours) {
 // "echo 4 in windows of 256"; the plain way has a name too, so that both sides of a difference have one.
 std::string sampling_text(const ScheduleOptions& order) {
   std::vector<std::string> facts;
-  if (order.weights) facts.push_back(fmt::format("weights {}", hex16(order.weights->hash())));
-  if (order.weights && order.epoch_samples != 0) facts.push_back(fmt::format("{} draws", order.epoch_samples));
+  if (order.weights) {
+    facts.push_back(fmt::format("weights {}", hex16(order.weights->hash())));
+    facts.push_back(order.epoch_samples != 0 ? fmt::format("{} draws", order.epoch_samples) : "a draw per sample");
+  }
   if (order.echo > 1) facts.push_back(fmt::format("echo {} in windows of {}", order.echo, order.echo_window));
   if (order.reshuffle < 1) {
     facts.push_back(fmt::format("reshuffle {} with {}", order.reshuffle, counted(order.homes, "home")));
@@ -222,11 +251,16 @@ std::string differing(const PlanFacts& plan, const std::optional<PlanFacts>& oth
   if (!other || plan.last_batch != other->last_batch) {
     facts.push_back(fmt::format("last batch {}", rule_name(plan.last_batch)));
   }
-  const bool sampled = sampling_hash(plan.order) != 0;
-  if (other ? sampling_hash(plan.order) != sampling_hash(other->order) : sampled) {
+  if (!other || sampling_hash(plan.order) != sampling_hash(other->order)) {
     facts.push_back(sampling_text(plan.order));
   }
   return fmt::format("{}", fmt::join(facts, ", "));
+}
+
+// Every usual plan without weights was tried, and weights can not be guessed from their hash.
+std::string not_found(const PlanFacts& ours) {
+  return ours.order.weights ? "most likely one with other weights (none with these weights, or without, fits)"
+                            : "most likely one with weights (none without weights fits)";
 }
 
 }  // namespace
@@ -254,10 +288,12 @@ Status check_state(const State& state, const State& here, const SliceAssignment&
   if (state.plan != here.plan) {
     const PlanFacts ours{assignment.shape().global_batch, assignment.shape().last_batch, schedule};
     const std::optional<PlanFacts> saved = plan_with(state.plan, ours);
-    return differs("plan", saved ? differing(*saved, ours) : "unknown", differing(ours, saved),
-                   "shuffle, last batch, global batch (batch × world) and the way of sampling must be as they were; "
-                   "when the world changes, give the global batch itself (--global-batch, global_batch), and with "
-                   "reshuffle the homes (--homes, homes)");
+    return differs(
+        "plan", saved ? differing(*saved, ours) : not_found(ours), differing(ours, saved),
+        "shuffle, last batch, global batch (batch × world) and the way of sampling (--weights, --echo, --reshuffle) "
+        "must be as they were; when the world changes, give the global batch itself (--global-batch, global_batch), "
+        "and "
+        "with reshuffle the homes (--homes, homes)");
   }
   if (state.epoch >= kMostEpochs) {
     return differs("epoch", std::to_string(state.epoch), fmt::format("below {}", kMostEpochs), "the state is damaged");

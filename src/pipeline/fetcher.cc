@@ -272,7 +272,9 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   // Whoever began the flight; the others found the bytes on their way. What nobody needed yet is counted where the
   // stream stands.
   const bool from_disk = arrival.origin == Origin::kDisk;
-  const OriginBytes bytes{.disk = from_disk ? arrival.length : 0, .source = from_disk ? 0 : arrival.length};
+  const OriginBytes bytes{.disk = from_disk ? arrival.length : 0,
+                          .source = from_disk ? 0 : arrival.length,
+                          .filled = waiting.empty() ? arrival.length : 0};
   if (waiting.empty()) {
     if (parts_.stream.has(ask_number_)) account({.number = ask_number_}, bytes);
     return;

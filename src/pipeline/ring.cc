@@ -107,7 +107,8 @@ void Ring::open(std::uint32_t index, const BatchPlan& plan) {
   free.ready = free.search_from = free.finished = free.settled = free.rejected = 0;
   free.waiting = static_cast<std::uint32_t>(plan.count);
   free.bytes_complete = plan.count == 0 ? 0 : kBytesMissing;
-  free.memory_bytes = free.disk_bytes = free.source_bytes = free.prep_busy = free.replaced = free.damaged = 0;
+  free.memory_bytes = free.disk_bytes = free.source_bytes = free.filled_bytes = 0;
+  free.prep_busy = free.replaced = free.damaged = 0;
   free.failed_index = kNoFailure;
   auto* positions = reinterpret_cast<Position*>(column(index, columns_->positions));
   for (std::uint32_t i = 0; i < plan.count; ++i) {
@@ -123,6 +124,7 @@ void Ring::add_bytes(std::uint32_t index, const OriginBytes& bytes) {
   slot(index).memory_bytes.fetch_add(bytes.memory, std::memory_order_relaxed);
   slot(index).disk_bytes.fetch_add(bytes.disk, std::memory_order_relaxed);
   slot(index).source_bytes.fetch_add(bytes.source, std::memory_order_relaxed);
+  slot(index).filled_bytes.fetch_add(bytes.filled, std::memory_order_relaxed);
 }
 
 bool Ring::wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen) {
@@ -197,10 +199,11 @@ std::optional<Error> Ring::error_of(std::uint32_t index) const {
 
 BatchCost Ring::cost_of(std::uint32_t index) const {
   const Slot& of = slot(index);
-  return {.bytes = {.memory = of.memory_bytes, .disk = of.disk_bytes, .source = of.source_bytes},
-          .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
-          .replaced = of.replaced,
-          .damaged = of.damaged};
+  return {
+      .bytes = {.memory = of.memory_bytes, .disk = of.disk_bytes, .source = of.source_bytes, .filled = of.filled_bytes},
+      .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
+      .replaced = of.replaced,
+      .damaged = of.damaged};
 }
 
 unsigned Ring::leased() const {

@@ -80,11 +80,13 @@ struct OriginBytes {
   Bytes memory = 0;
   Bytes disk = 0;
   Bytes source = 0;
+  Bytes filled = 0;  // of disk and source: read for a home before anybody needed them
 
   OriginBytes& operator+=(const OriginBytes& other) {
     memory += other.memory;
     disk += other.disk;
     source += other.source;
+    filled += other.filled;
     return *this;
   }
 };

@@ -61,6 +61,7 @@ struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> memory_bytes{0};
   std::atomic<std::uint64_t> disk_bytes{0};
   std::atomic<std::uint64_t> source_bytes{0};
+  std::atomic<std::uint64_t> filled_bytes{0};
   std::atomic<std::uint64_t> prep_busy{0};
   std::atomic<std::uint64_t> replaced{0};
   std::atomic<std::uint64_t> damaged{0};

@@ -26,6 +26,8 @@ std::unique_ptr<Order> partial_order(const ScheduleOptions& options);
 // Each of the `positions` of `base` several times.
 std::unique_ptr<Order> echo_order(const ScheduleOptions& options, std::unique_ptr<Order> base, std::uint64_t positions);
 
+inline constexpr std::uint64_t kMostHomes = 1 << 20;  // of a partial order
+
 // A share of 0 … 1 in units of 2^-32, cut off: what `reshuffle` means.
 std::uint64_t fixed_share(double share);
 

@@ -24,7 +24,6 @@ constexpr std::uint32_t kHomeTag = 0x686f6d65;
 constexpr std::uint32_t kPlaceTag = 0x706c6163;
 constexpr std::uint32_t kOwnTag = 0x6f776e20;
 constexpr std::uint32_t kDealTag = 0x6465616c;
-constexpr std::uint64_t kMostHomes = 1 << 20;
 constexpr std::uint64_t kMostBatch = std::uint64_t{1} << 40;
 
 struct Place {

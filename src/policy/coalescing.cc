@@ -92,6 +92,11 @@ bool Coalescer::fits(const Group& group, const WantedRange& next) const {
   return gap <= options_.small_gap || length - wanted <= wanted / 16;
 }
 
+void Coalescer::clear() {
+  places_.clear();
+  oldest_.clear();
+}
+
 void Coalescer::remove(Places::iterator place) {
   oldest_.erase(place->second.turn);
   places_.erase(place);

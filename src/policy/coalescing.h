@@ -37,6 +37,7 @@ class Coalescer {
   // `patient`: nor does it go while it may grow: several ranges follow one another, or what was taken last, and there
   // is room for one more.
   std::vector<WantedRange> take(bool patient = false);
+  void clear();
 
  private:
   struct Waiting {

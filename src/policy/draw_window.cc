@@ -64,7 +64,7 @@ void DrawWindow::advance(Moment from, std::vector<SampleId>& sighted) {
   forget_before(from);
   SampleId id = 0;
   while (!ended_ && count_ < draws_.size()) {
-    if (look(id)) sighted.push_back(id);
+    if (look(id) && *next(id) >= from) sighted.push_back(id);  // what lies before is passed at once
     forget_before(from);
   }
 }

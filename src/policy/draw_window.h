@@ -19,7 +19,8 @@ class DrawWindow {
 
   // Begins anew with the draws from `from` on.
   void restart(Moment from);
-  // Forgets what lies before `from` and looks further ahead. Appends the samples that came into sight.
+  // Forgets what lies before `from` and looks further ahead. Appends the samples that came into sight, each once: those
+  // with a draw in the window now of which none from `from` on was in it before.
   void advance(Moment from, std::vector<SampleId>& sighted);
   // The first draw of the sample in the window.
   std::optional<Moment> next(SampleId id) const;

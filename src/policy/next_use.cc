@@ -9,13 +9,14 @@ namespace {
 
 constexpr Epoch kEpochsPerRank = 8;
 constexpr std::uint64_t kDrawsPerSample = 4;  // docs/design/eviction.md: more bring next to nothing
+constexpr std::uint64_t kFewDraws = 1024;     // cost nothing: short runs over few samples are known to their end
 
 std::uint64_t samples_of(const Stream& stream) {
   return stream.schedule().options().samples;
 }
 
 std::uint64_t window_length(const Stream& stream, std::uint64_t longest) {
-  return std::clamp<std::uint64_t>(kDrawsPerSample * samples_of(stream), 1, longest);
+  return std::min(std::max(kDrawsPerSample * samples_of(stream), kFewDraws), longest);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// When a failed request is sent again: pauses that double, with jitter, for a bounded number of attempts; a server that
-// names a longer pause gets it, up to a bound. Pure.
+// When a failed request or read is tried again: pauses that double, with jitter, for a bounded number of attempts; a
+// server that names a longer pause gets it, up to a bound. Pure.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,12 @@ struct RetryOptions {
   unsigned attempts = 6;
   Duration first_pause = std::chrono::milliseconds(100);
   Duration longest_pause = std::chrono::seconds(10);  // of those that we choose
-  Duration longest_asked = std::chrono::seconds(30);  // of those that a server asks for
+  Duration longest_asked = std::chrono::seconds(10);  // of those that a server asks for
 };
+
+// Of files that can not be read: a disk or a mounted server answers soon or never.
+inline constexpr RetryOptions kFileRetry{
+    .attempts = 4, .first_pause = std::chrono::milliseconds(40), .longest_pause = std::chrono::seconds(1)};
 
 // Whether the same request may get another answer later: 408, 429, 500, 502, 503, 504.
 bool may_pass(int http_status);

@@ -38,6 +38,13 @@ TEST(RetryingTest, TheServersWishIsGrantedUpToABound) {
   EXPECT_FALSE(pause_after(options, options.attempts, 1s, 1).has_value());
 }
 
+TEST(RetryingTest, NoServerStretchesARequestBeyondABoundedTime) {
+  const RetryOptions options{.attempts = 8};
+  Duration sum = 0s;
+  for (unsigned attempt = 1; const auto pause = pause_after(options, attempt, 1h, 1); ++attempt) sum += *pause;
+  EXPECT_EQ(sum, Duration(70s));
+}
+
 TEST(RetryingTest, StatusesThatMayPassAreToldFromThoseThatWillNot) {
   for (const int status : {408, 429, 500, 502, 503, 504}) EXPECT_TRUE(may_pass(status)) << status;
   for (const int status : {200, 206, 301, 400, 401, 403, 404, 412, 416, 501, 505}) EXPECT_FALSE(may_pass(status));

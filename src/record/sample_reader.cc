@@ -2,22 +2,14 @@
 
 #include <fmt/core.h>
 
-#include <chrono>
 #include <thread>
 
+#include "base/jitter.h"
 #include "base/text.h"
+#include "policy/retrying.h"
 #include "source/describe.h"
 
 namespace foreload {
-
-namespace {
-
-using namespace std::chrono_literals;
-
-constexpr int kAttempts = 4;
-constexpr auto kFirstPause = 10ms;  // then four times as long each time
-
-}  // namespace
 
 Status SampleReader::read_once(SampleId id, const Extent& extent, std::vector<std::byte>& bytes) {
   FORELOAD_ASSIGN(const FileStamp found, reader_.read(extent, bytes));
@@ -28,8 +20,8 @@ Status SampleReader::read_once(SampleId id, const Extent& extent, std::vector<st
 Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
   const Extent extent = source_.locate(id);
   std::vector<std::byte> bytes(extent.length);
-  auto pause = kFirstPause;
-  for (int attempt = 1;; ++attempt, pause *= 4) {
+  const std::uint64_t key = jitter_key();
+  for (unsigned attempt = 1;; ++attempt) {
     Status status = read_once(id, extent, bytes);
     if (status.ok()) return bytes;
     reader_.close();
@@ -41,13 +33,14 @@ Result<std::vector<std::byte>> SampleReader::read(SampleId id) {
                                extent.store != nullptr ? "object" : "file")};
     }
     // The client has asked for an object several times already.
-    if (error.code != Code::kIo || attempt == kAttempts || extent.store != nullptr) {
+    const auto pause = extent.store == nullptr ? pause_after(kFileRetry, attempt, {}, key) : std::nullopt;
+    if (error.code != Code::kIo || !pause) {
       return Error{error.code, fmt::format("{}: can not be read after {}: {}", describe_sample(source_, id),
-                                           counted(static_cast<std::uint64_t>(attempt), "attempt"), error.message)};
+                                           counted(attempt, "attempt"), error.message)};
     }
     const Error stopped{Code::kCancelled, "stopped"};
     if (stop_()) return stopped;
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(*pause);
     if (stop_()) return stopped;
   }
 }

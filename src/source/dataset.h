@@ -35,6 +35,7 @@ struct ScanContext {
   unsigned threads = 1;
   Warnings& warnings;
   ScanProgress& progress;
+  const IndexView* before = nullptr;  // of an earlier scan, perhaps long ago: a hint how to divide the work
 };
 
 class Dataset {
@@ -46,9 +47,11 @@ class Dataset {
   virtual Result<std::vector<std::byte>> scan(ScanContext& context) const = 0;
   // Whether `index`, kept in the file at `index_path`, describes what is there now.
   virtual bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const = 0;
+  // For kinds where only a scan can tell: whether `now`, just scanned, says the same as `before`, which then stays.
+  virtual bool is_confirmed(const IndexView& /*before*/, const IndexView& /*now*/) const { return false; }
   // Writes an index file. `index` is its content, already parsed.
   virtual Status save_index(const std::string& index_path, std::span<const std::byte> content,
-                            const IndexView& index) const = 0;
+                            const IndexView& index) const;
 };
 
 Result<std::unique_ptr<Dataset>> open_folder(const std::string& path, const SourceOptions& options);

@@ -18,7 +18,6 @@
 #include "base/open_below.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/write_file.h"
 #include "source/dataset.h"
 #include "source/directory.h"
 #include "source/folder_index.h"
@@ -137,14 +136,10 @@ bool FolderDataset::is_current(const IndexView& index, const std::string& index_
 
 Status FolderDataset::save_index(const std::string& index_path, std::span<const std::byte> content,
                                  const IndexView& index) const {
-  if (!is_inside(index_path)) {
-    remove_leftovers(index_path);
-    return replace_file(index_path, content);
-  }
+  if (!is_inside(index_path)) return Dataset::save_index(index_path, content, index);
   const auto before = mtime_at(place_.root.get(), "");
   const bool is_known = before && (before == index.directory_mtime_ns(0) || before == mtime_at(AT_FDCWD, index_path));
-  remove_leftovers(index_path);
-  FORELOAD_TRY(replace_file(index_path, content));
+  FORELOAD_TRY(Dataset::save_index(index_path, content, index));
   if (!is_known) return {};
   const auto after = mtime_at(place_.root.get(), "");
   // Whatever changes the root from now on gets a later mtime; what changed it meanwhile shows in the names.

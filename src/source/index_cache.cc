@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/machine.h"
+#include "base/write_file.h"
 #include "source/index_changes.h"
 #include "source/payload.h"
 #include "source/warnings.h"
@@ -98,10 +99,10 @@ std::optional<CachedIndex> load(const Candidate& candidate, const std::string& u
   return CachedIndex{std::move(*index), candidate.path};
 }
 
-// What the candidates' files hold: an index that fits, and otherwise the newest of those that do not fit any more.
+// What the candidates' files hold: an index that fits, and otherwise the newest of those that perhaps do not any more.
 struct Known {
   std::optional<CachedIndex> current;
-  std::optional<CachedIndex> outdated;
+  std::optional<CachedIndex> earlier;
 };
 
 Known find_index(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
@@ -110,12 +111,12 @@ Known find_index(const Dataset& dataset, const std::string& uri, const SourceOpt
     std::optional<CachedIndex> found = load(candidate, uri, options);
     if (!found) continue;
     const IndexView& view = found->index.view();
-    if (dataset.is_current(view, candidate.path, scan_threads(options))) {
+    if (options.trust_index || dataset.is_current(view, candidate.path, scan_threads(options))) {
       known.current = std::move(found);
       return known;
     }
-    const bool is_newer = !known.outdated || known.outdated->index.view().scan_time_ns() < view.scan_time_ns();
-    if (is_newer) known.outdated = std::move(found);
+    const bool is_newer = !known.earlier || known.earlier->index.view().scan_time_ns() < view.scan_time_ns();
+    if (is_newer) known.earlier = std::move(found);
   }
   return known;
 }
@@ -127,10 +128,11 @@ void tell_changes(const IndexView& before, const IndexView& after, const std::st
   if (changes.any()) warn(options, uri, fmt::format("changed since it was indexed, {}: indexed anew", changes.text()));
 }
 
-Result<std::vector<std::byte>> scan(const Dataset& dataset, const std::string& uri, const SourceOptions& options) {
+Result<std::vector<std::byte>> scan(const Dataset& dataset, const std::string& uri, const SourceOptions& options,
+                                    const IndexView* before) {
   Warnings warnings;
   ScanProgress progress;
-  ScanContext context{scan_threads(options), warnings, progress};
+  ScanContext context{scan_threads(options), warnings, progress, before};
   std::optional<Result<std::vector<std::byte>>> content;
   run_reporting(progress, options.progress, [&] { content.emplace(dataset.scan(context)); });
   if (!content->ok()) {
@@ -172,6 +174,11 @@ CachedIndex keep(const Dataset& dataset, Index built, std::span<const std::byte>
 
 }  // namespace
 
+Status Dataset::save_index(const std::string& index_path, std::span<const std::byte> content, const IndexView&) const {
+  remove_leftovers(index_path);
+  return replace_file(index_path, content);
+}
+
 Status save_index(const Dataset& dataset, const std::string& path, std::span<const std::byte> content,
                   const IndexView& index) {
   constexpr mode_t kAnyWrite = 0222;
@@ -188,11 +195,16 @@ Result<CachedIndex> open_index(const Dataset& dataset, const std::string& uri, c
   Known known = options.rebuild_index ? Known{} : find_index(dataset, uri, options);
   std::optional<CachedIndex> found = std::move(known.current);
   if (!found) {
-    FORELOAD_ASSIGN(std::vector<std::byte> content, scan(dataset, uri, options));
+    const IndexView* before = known.earlier ? &known.earlier->index.view() : nullptr;
+    FORELOAD_ASSIGN(std::vector<std::byte> content, scan(dataset, uri, options, before));
     const std::span<const std::byte> bytes = content;  // stays valid: the vector is moved, not copied
     FORELOAD_ASSIGN(Index built, Index::from_bytes(std::move(content)));
-    if (known.outdated) tell_changes(known.outdated->index.view(), built.view(), uri, options);
-    found = keep(dataset, std::move(built), bytes, uri, options);
+    if (before != nullptr && dataset.is_confirmed(*before, built.view())) {
+      found = std::move(known.earlier);
+    } else {
+      if (before != nullptr) tell_changes(*before, built.view(), uri, options);
+      found = keep(dataset, std::move(built), bytes, uri, options);
+    }
     give_back_memory();
   }
   for (const std::string& line : found->index.view().notes()) warn(options, uri, line);

@@ -220,6 +220,24 @@ TEST(IndexCacheTest, RebuildIsDoneWhenAsked) {
   EXPECT_GT(open_with(options).progress_calls, 0u);
 }
 
+TEST(IndexCacheTest, ATrustedIndexIsNotComparedWithTheDataset) {
+  const TestFolder folder;
+  fill_classes(folder);
+  SourceOptions trusting;
+  trusting.datasets = {folder.path()};
+  trusting.trust_index = true;
+  EXPECT_GT(open_with(trusting).progress_calls, 0u) << "there is none yet";
+  wait_a_tick();
+  folder.write("a/3.jpg", "more");
+  const Opening trusted = open_with(trusting);
+  ASSERT_TRUE(trusted.result.ok());
+  EXPECT_EQ(trusted.progress_calls, 0u);
+  EXPECT_EQ((*trusted.result)->size(), 3u);
+  EXPECT_EQ((*open_at(folder.path()).result)->size(), 4u);
+  trusting.rebuild_index = true;
+  EXPECT_GT(open_with(trusting).progress_calls, 0u);
+}
+
 TEST(IndexCacheTest, AGivenIndexFolderIsUsedAndNothingIsWrittenBesideTheData) {
   const TestFolder folder;
   const TestFolder around;

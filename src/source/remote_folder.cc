@@ -1,20 +1,26 @@
 // The objects below a prefix of a bucket as a folder of files: one listing tells names, sizes and ETags, so indexing
-// needs no other request. An index is current while a new listing says the same: there is no other way to know. The
-// keys of the index divide that listing in parts which are asked for together; a server that does not list in byte
-// order gives something else then, and is listed again from front to back.
+// needs no other request. An index is current while a new listing says the same: there is no other way to know, so an
+// open lists once, and builds its index from that listing if it says something else.
+//
+// The keys of an earlier index divide the listing in parts which are asked for together. That needs a server that lists
+// in byte order. Parts are believed if each is in order and ends with the very key behind which the next one begins:
+// then nothing lies between them. Otherwise the server has another order, or one of those few objects is gone: listed
+// again from front to back.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/thread.h"
-#include "base/write_file.h"
 #include "source/dataset.h"
 #include "source/directory.h"
 #include "source/folder_index.h"
 #include "source/name_table.h"
 #include "source/payload.h"
+#include "source/remote_beside.h"
 #include "source/remote_list.h"
 #include "store/s3_store.h"
 
@@ -25,6 +31,7 @@ namespace {
 constexpr std::size_t kParts = 16;
 constexpr std::uint64_t kPartSamples = 2000;  // at least: two requests
 
+using Listing = std::vector<ListedObject>;
 struct Object {
   std::string name;
   FileFacts facts;
@@ -115,6 +122,14 @@ Result<FolderScan> FolderOfObjects::finish() && {
   return scan;
 }
 
+Error nothing_listed(const Place& place) {
+  const auto folder = parse_url(place.folder + "/");
+  return {Code::kNotFound,
+          fmt::format("{} holds no samples: nothing is listed there{} (folders are named as 's3://bucket/folder/', tar "
+                      "shards as 's3://bucket/folder/*.tar')",
+                      place.folder, folder.ok() ? what_is_beside(*folder) : "")};
+}
+
 // Whether both list the same objects with the same stamps.
 bool are_same(const IndexView& one, const IndexView& other) {
   if (one.kind() != other.kind() || one.size() != other.size() || one.fingerprint() != other.fingerprint())
@@ -131,17 +146,13 @@ class ObjectsDataset final : public Dataset {
 
   const Place& place() const override { return place_; }
   Result<std::vector<std::byte>> scan(ScanContext& context) const override;
-  bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const override;
-  Status save_index(const std::string& index_path, std::span<const std::byte> content,
-                    const IndexView&) const override {
-    remove_leftovers(index_path);
-    return replace_file(index_path, content);
-  }
+  bool is_current(const IndexView&, const std::string&, unsigned) const override { return false; }
+  bool is_confirmed(const IndexView& before, const IndexView& now) const override { return are_same(before, now); }
 
  private:
-  Result<std::vector<ListedObject>> list(HttpClient& client, const KeyRange& range) const;
-  Result<std::vector<std::byte>> scan_parts(std::span<const KeyRange> parts, ScanContext& context) const;
-  bool lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const;
+  Result<Listing> list(HttpClient& client, const KeyRange& range) const;
+  std::optional<Listing> list_parts(HttpClient& client, const IndexView& before) const;
+  Result<Listing> list_all(const IndexView* before) const;
 
   const Place place_;
 };
@@ -160,8 +171,14 @@ std::vector<KeyRange> parts_of(const IndexView& index) {
   return parts;
 }
 
-Result<std::vector<ListedObject>> ObjectsDataset::list(HttpClient& client, const KeyRange& range) const {
-  std::vector<ListedObject> objects;
+bool is_complete(const KeyRange& part, const Listing& objects) {
+  const bool is_ended = part.until.empty() || (!objects.empty() && objects.back().key == part.until);
+  return is_ended && std::is_sorted(objects.begin(), objects.end(),
+                                    [](const ListedObject& a, const ListedObject& b) { return a.key < b.key; });
+}
+
+Result<Listing> ObjectsDataset::list(HttpClient& client, const KeyRange& range) const {
+  Listing objects;
   const auto& store = static_cast<const S3Store&>(*place_.store);
   FORELOAD_TRY(list_objects(store, client, range, [&](ListedObject object) -> Status {
     objects.push_back(std::move(object));
@@ -170,49 +187,48 @@ Result<std::vector<ListedObject>> ObjectsDataset::list(HttpClient& client, const
   return objects;
 }
 
-Result<std::vector<std::byte>> ObjectsDataset::scan_parts(std::span<const KeyRange> parts, ScanContext& context) const {
-  const std::int64_t scan_time_ns = wall_clock_ns();
+// Nothing: it is not certain that this would be all.
+std::optional<Listing> ObjectsDataset::list_parts(HttpClient& client, const IndexView& before) const {
+  const std::vector<KeyRange> parts = parts_of(before);
+  if (parts.size() < 2) return std::nullopt;
+  std::vector<std::optional<Listing>> listed(parts.size());
+  parallel_for(static_cast<unsigned>(parts.size()), parts.size(), [&](std::uint64_t i) {
+    auto part = list(client, parts[i]);
+    if (part.ok() && is_complete(parts[i], *part)) listed[i] = *std::move(part);
+  });
+  Listing all;
+  for (std::optional<Listing>& part : listed) {
+    if (!part) return std::nullopt;
+    std::move(part->begin(), part->end(), std::back_inserter(all));
+    part.reset();
+  }
+  return all;
+}
+
+Result<Listing> ObjectsDataset::list_all(const IndexView* before) const {
   HttpClient client;
-  std::vector<Result<std::vector<ListedObject>>> listed(parts.size(), std::vector<ListedObject>());
-  parallel_for(static_cast<unsigned>(parts.size()), parts.size(),
-               [&](std::uint64_t i) { listed[i] = list(client, parts[i]); });
+  if (before != nullptr && before->kind() == IndexKind::kFolder) {
+    if (auto listed = list_parts(client, *before)) return *std::move(listed);
+  }
+  return list(client, {});
+}
+
+Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const {
+  const std::int64_t scan_time_ns = wall_clock_ns();
   FolderOfObjects found(context);
-  for (auto& part : listed) {
-    FORELOAD_ASSIGN(std::vector<ListedObject> objects, std::move(part));
+  {
+    FORELOAD_ASSIGN(Listing objects, list_all(context.before));
     for (ListedObject& object : objects) found.take(std::move(object));
   }
   FORELOAD_ASSIGN(FolderScan whole, std::move(found).finish());
   auto content = index_of_folder(std::move(whole), scan_time_ns, context.warnings);
   if (content) return *std::move(content);
+  if (context.warnings.lines().empty()) return nothing_listed(place_);
   return Error{
       Code::kNotFound,
       fmt::format("{} holds no samples: looked for objects with {}; {} others were ignored (tar shards are "
                   "named as '{}/*.tar')",
                   place_.folder, payload_extensions(), context.warnings.count(Cause::kOtherExtension), place_.folder)};
-}
-
-Result<std::vector<std::byte>> ObjectsDataset::scan(ScanContext& context) const {
-  const KeyRange everything;
-  return scan_parts({&everything, 1}, context);
-}
-
-bool ObjectsDataset::lists_the_same(const IndexView& index, std::span<const KeyRange> parts) const {
-  Warnings warnings;
-  ScanProgress progress;
-  ScanContext context{1, warnings, progress};
-  const auto content = scan_parts(parts, context);
-  if (!content) return false;
-  const auto now = IndexView::parse(*content);
-  return now.ok() && are_same(index, *now);
-}
-
-bool ObjectsDataset::is_current(const IndexView& index, const std::string&, unsigned) const {
-  if (index.kind() != IndexKind::kFolder) return false;
-  const std::vector<KeyRange> parts = parts_of(index);
-  if (lists_the_same(index, parts)) return true;
-  // Perhaps the server has another order.
-  const KeyRange everything;
-  return parts.size() > 1 && lists_the_same(index, {&everything, 1});
 }
 
 }  // namespace

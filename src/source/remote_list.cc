@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/open_below.h"
+#include "source/remote_beside.h"
 #include "source/tar_list.h"
 #include "store/s3_store.h"
 #include "store/web_store.h"
@@ -42,7 +43,9 @@ Status add_matches(const Place& place, const std::string& pattern, std::vector<s
     return {};
   }));
   if (matches.empty()) {
-    return Error{Code::kNotFound, fmt::format("no object matches {}", printable(place.display(pattern)))};
+    const auto folder = parse_url(place.folder + "/");
+    return Error{Code::kNotFound, fmt::format("no object matches {}{}", printable(place.display(pattern)),
+                                              folder.ok() ? what_is_beside(*folder) : "")};
   }
   std::sort(matches.begin(), matches.end());
   std::move(matches.begin(), matches.end(), std::back_inserter(shards));

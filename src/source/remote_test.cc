@@ -1,7 +1,10 @@
 // Datasets behind URLs, against a server in this process. Whole programs are judged by tests/remote_test.py.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -49,9 +52,22 @@ class RemoteSourceTest : public testing::Test {
     return open_with(std::move(options));
   }
 
+  // Of the only index file: another one when it was written again.
+  ino_t index_inode() const {
+    struct stat status {};
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path("index"))) {
+      EXPECT_EQ(stat(entry.path().c_str(), &status), 0);
+    }
+    return status.st_ino;
+  }
+
   const TestFolder folder_;
   Objects objects_;
-  TestServer server_{[this](const TestRequest& request) { return answer(request, objects_); }};
+  std::atomic<unsigned> lists_{0};
+  TestServer server_{[this](const TestRequest& request) {
+    if (request.target.find("list-type=2") != std::string::npos) ++lists_;
+    return answer(request, objects_);
+  }};
 };
 
 TEST_F(RemoteSourceTest, ShardsOfAServerAreTheLocalOnes) {
@@ -92,9 +108,20 @@ TEST_F(RemoteSourceTest, ObjectsOfABucketAreTheFolder) {
   EXPECT_EQ(keys_of(remote.source()), keys_of(local.source()));
   EXPECT_EQ(remote.source().fingerprint(), local.source().fingerprint());
   EXPECT_EQ(remote.source().locate(0).path, "a/x.jpg");
-  EXPECT_EQ(open("s3://bucket/set/").progress_calls, 0u);
+}
+
+TEST_F(RemoteSourceTest, AnOpenListsOnceAndKeepsAnIndexThatIsRight) {
+  for (const char* name : {"a/1.jpg", "b/2.jpg"}) objects_["/bucket/set/" + std::string(name)] = name;
+  ASSERT_TRUE(open("s3://bucket/set/").result.ok());
+  EXPECT_EQ(lists_, 1u) << "nothing is known";
+  const auto written = index_inode();
+  EXPECT_TRUE(open("s3://bucket/set/").warnings.empty());
+  EXPECT_EQ(lists_, 2u);
+  EXPECT_EQ(index_inode(), written);
   objects_["/bucket/set/b/2.jpg"] = "another length";
   EXPECT_TRUE(open("s3://bucket/set/").warned_of("1 sample changed"));
+  EXPECT_EQ(lists_, 3u) << "the listing that showed the change is the new index";
+  EXPECT_NE(index_inode(), written);
 }
 
 }  // namespace

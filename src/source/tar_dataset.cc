@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <unordered_map>
@@ -10,7 +11,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "base/write_file.h"
 #include "source/directory.h"
 #include "source/index_builder.h"
 #include "source/payload.h"
@@ -33,6 +33,21 @@ bool is_gzip(const ReadAt& read_at) {
   return got.ok() && *got == start.size() && start[0] == std::byte{0x1f} && start[1] == std::byte{0x8b};
 }
 
+// The first error; of several shards that are missing it tells how many.
+Status all_scanned(const std::vector<ScannedShard>& scanned) {
+  const auto failed = std::ranges::find_if(scanned, [](const ScannedShard& shard) { return !shard.status.ok(); });
+  if (failed == scanned.end()) return {};
+  Error error = failed->status.error();
+  if (error.code != Code::kNotFound || scanned.size() == 1) return error;
+  const auto missing = std::ranges::count_if(scanned, [](const ScannedShard& shard) {
+    return !shard.status.ok() && shard.status.error().code == Code::kNotFound;
+  });
+  error.message += fmt::format("; of the {} shards of the list {} {} missing, this is the first: name those that exist",
+                               format_count(scanned.size()), format_count(static_cast<std::uint64_t>(missing)),
+                               missing == 1 ? "is" : "are");
+  return error;
+}
+
 class TarDataset final : public Dataset {
  public:
   TarDataset(Place place, TarList list, std::unique_ptr<ShardFiles> files)
@@ -41,11 +56,6 @@ class TarDataset final : public Dataset {
   const Place& place() const override { return place_; }
   Result<std::vector<std::byte>> scan(ScanContext& context) const override;
   bool is_current(const IndexView& index, const std::string& index_path, unsigned threads) const override;
-  Status save_index(const std::string& index_path, std::span<const std::byte> content,
-                    const IndexView&) const override {
-    remove_leftovers(index_path);
-    return replace_file(index_path, content);
-  }
 
  private:
   std::string display(std::size_t shard) const { return place_.display(list_.shards[shard]); }
@@ -126,7 +136,7 @@ Result<std::vector<std::byte>> TarDataset::scan(ScanContext& context) const {
       scanned[i].status = std::move(content).error();
     }
   });
-  for (const ScannedShard& shard : scanned) FORELOAD_TRY(shard.status);
+  FORELOAD_TRY(all_scanned(scanned));
   const TarSamples chosen = choose_samples(contents, context.warnings);
   if (chosen.samples.empty()) return nothing_found(context.warnings);
   context.progress.done = chosen.samples.size();

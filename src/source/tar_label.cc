@@ -4,18 +4,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace foreload {
 
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 const nlohmann::json* member(const nlohmann::json& object, std::string_view name) {
   if (!object.is_object()) return nullptr;

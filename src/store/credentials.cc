@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace foreload {
 namespace {
@@ -20,12 +21,6 @@ constexpr std::size_t kLongestName = 200;    // of a profile, in messages
 using Section = std::map<std::string, std::string, std::less<>>;
 using Ini = std::map<std::string, Section, std::less<>>;
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 // "[profile "my name"]" → profile my name
 std::string section_name(std::string_view line) {
   std::string name(trimmed(line.substr(1, std::min(line.find(']'), line.size()) - 1)));
@@ -36,6 +31,8 @@ std::string section_name(std::string_view line) {
 
 // What is indented belongs to the value above it: settings of single services, of which none is used here.
 Ini parse_ini(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin files with it
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   Ini ini;
   Section* section = nullptr;
   while (!text.empty()) {
@@ -57,11 +54,12 @@ Ini parse_ini(std::string_view text) {
   return ini;
 }
 
-Result<Ini> read_ini(const std::string& path) {
+// `must_be_readable`: what is there and can not be read is an error.
+Result<Ini> read_ini(const std::string& path, bool must_be_readable) {
   if (path.empty()) return Ini();
   const auto text = read_whole_file(path, kLongestFile);
   if (text) return parse_ini(*text);
-  if (text.error().code == Code::kNotFound) return Ini();
+  if (!must_be_readable || text.error().code == Code::kNotFound) return Ini();
   return text.error();
 }
 
@@ -100,6 +98,11 @@ Result<Credentials> checked(Credentials found, const std::string& where) {
                fmt::format("the credentials in {} have characters that no key has: copy them again", where)};
 }
 
+Credentials credentials_of(const Environment& environment) {
+  return {environment("AWS_ACCESS_KEY_ID").value_or(""), environment("AWS_SECRET_ACCESS_KEY").value_or(""),
+          environment("AWS_SESSION_TOKEN").value_or("")};
+}
+
 Credentials credentials_of(const Section* section) {
   return {value_of(section, "aws_access_key_id"), value_of(section, "aws_secret_access_key"),
           value_of(section, "aws_session_token")};
@@ -122,9 +125,7 @@ Status check_profile(const std::string& name, const Section* section) {
 
 Result<Credentials> find_credentials(const Environment& environment, const std::string& profile,
                                      const Section* in_credentials, const Section* in_config) {
-  const Credentials given{environment("AWS_ACCESS_KEY_ID").value_or(""),
-                          environment("AWS_SECRET_ACCESS_KEY").value_or(""),
-                          environment("AWS_SESSION_TOKEN").value_or("")};
+  const Credentials given = credentials_of(environment);
   if (!given.access_key.empty() || !given.secret_key.empty()) return checked(given, "the environment");
   for (const Section* section : {in_credentials, in_config}) {
     const Credentials found = credentials_of(section);
@@ -156,9 +157,10 @@ Environment process_environment() {
 }
 
 Result<S3Access> find_s3_access(const Environment& environment) {
-  FORELOAD_ASSIGN(const Ini credentials,
-                  read_ini(file_path(environment, "AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials")));
-  FORELOAD_ASSIGN(const Ini config, read_ini(file_path(environment, "AWS_CONFIG_FILE", "/.aws/config")));
+  const bool needs_files = !credentials_of(environment).are_there();
+  const std::string credentials_path = file_path(environment, "AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials");
+  FORELOAD_ASSIGN(const Ini credentials, read_ini(credentials_path, needs_files));
+  FORELOAD_ASSIGN(const Ini config, read_ini(file_path(environment, "AWS_CONFIG_FILE", "/.aws/config"), needs_files));
   const auto named = environment("AWS_PROFILE");
   const std::string profile = named.value_or("default");
   const Section* const in_credentials = section_of(credentials, profile);
@@ -166,7 +168,7 @@ Result<S3Access> find_s3_access(const Environment& environment) {
   if (in_config == nullptr && profile == "default") in_config = section_of(config, profile);
   if (named && in_credentials == nullptr && in_config == nullptr) {
     return Error{Code::kInvalid, fmt::format("the profile {} (AWS_PROFILE) is in none of the files for credentials "
-                                             "and configuration",
+                                             "and configuration that can be read",
                                              profile.substr(0, kLongestName))};
   }
   S3Access access;

@@ -31,6 +31,7 @@ Environment process_environment();
 // Credentials: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN; then the profile AWS_PROFILE (default) of
 // AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and of AWS_CONFIG_FILE (~/.aws/config); otherwise none. Region:
 // AWS_REGION, AWS_DEFAULT_REGION, the profile. Endpoint: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL.
+// Files that can not be read are an error only where the environment has no keys.
 // kInvalid: half a pair, a profile that does not exist, or one that gets its keys in a way that is not known here.
 Result<S3Access> find_s3_access(const Environment& environment);
 

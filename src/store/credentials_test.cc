@@ -76,6 +76,20 @@ TEST_F(CredentialsTest, AProfileIsFoundInBothFiles) {
   EXPECT_NE(error().find("missing"), std::string::npos);
 }
 
+TEST_F(CredentialsTest, AByteOrderMarkIsNoPartOfTheFirstSection) {
+  folder_.write(".aws/credentials", "\xEF\xBB\xBF[default]\naws_access_key_id = FILE\naws_secret_access_key = f\n");
+  EXPECT_EQ(find()->credentials.access_key, "FILE");
+}
+
+TEST_F(CredentialsTest, FilesThatCanNotBeReadCountOnlyWhereTheyAreNeeded) {
+  folder_.write(".aws/credentials/x", "a folder where a file should be");
+  folder_.write(".aws/config", std::string(2 << 20, 'x'));
+  EXPECT_NE(error().find(".aws/credentials"), std::string::npos);
+  variables_["AWS_ACCESS_KEY_ID"] = "ENV";
+  variables_["AWS_SECRET_ACCESS_KEY"] = "e";
+  EXPECT_EQ(error(), "");
+}
+
 TEST_F(CredentialsTest, HalfAPairIsAnErrorWithoutTheHalf) {
   variables_["AWS_ACCESS_KEY_ID"] = "AKIAHALF";
   EXPECT_NE(error().find("both are needed"), std::string::npos);

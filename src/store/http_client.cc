@@ -1,14 +1,12 @@
 #include "store/http_client.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/hash.h"
+#include "base/jitter.h"
 #include "base/text.h"
 
 namespace foreload {
@@ -32,10 +30,6 @@ class BodySink : public HttpSink {
   Bytes longest_;
   std::string body_;
 };
-
-bool is_encoded(const HttpHead& head) {
-  return !head.content_encoding.empty() && head.content_encoding != "identity";
-}
 
 constexpr const char* kNoRanges =
     ": the server sends the whole object where a part was asked for; it has to support HTTP ranges";
@@ -73,10 +67,7 @@ Status judge(const HttpEnd& end, const HttpHead& head, const HttpRequest& reques
     return Error{Code::kInvalid, fmt::format("{}: {}", shown, explain_redirect(head))};
   }
   if (is_encoded(head)) {
-    return Error{Code::kInvalid,
-                 fmt::format("{}: the server sends content encoding {}, which was not asked for; switch "
-                             "it off there",
-                             shown, head.content_encoding)};
+    return Error{Code::kInvalid, fmt::format("{}: {}", shown, explain_encoding(head))};
   }
   return {};
 }
@@ -86,7 +77,7 @@ Status judge(const HttpEnd& end, const HttpHead& head, const HttpRequest& reques
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) {}
 
 Result<HttpResponse> HttpClient::send(const std::function<HttpRequest()>& make, Bytes longest_body) {
-  const std::uint64_t key = static_cast<std::uint64_t>(now().count()) ^ static_cast<std::uint64_t>(getpid()) << 40;
+  const std::uint64_t key = jitter_key();
   auto transfer = take_transfer();
   for (unsigned attempt = 1;; ++attempt) {
     const HttpRequest request = make();
@@ -103,8 +94,8 @@ Result<HttpResponse> HttpClient::send(const std::function<HttpRequest()>& make, 
       continue;
     }
     if (!answered) {
-      return Error{Code::kIo, fmt::format("{}: {}, after {}", public_url(request.url), explain(end, request.url),
-                                          counted(attempt, "attempt"))};
+      return Error{Code::kIo, fmt::format("{}: after {}: {}", public_url(request.url), counted(attempt, "attempt"),
+                                          explain(end, request.url))};
     }
     HttpResponse response = head.response;
     response.body = sink.take();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "store/http_handle.h"
 
 namespace foreload {
@@ -36,12 +37,6 @@ std::string trusted_file(const HttpOptions& options) {
 
 bool same_word(std::string_view a, std::string_view b) {
   return a.size() == b.size() && strncasecmp(a.data(), b.data(), a.size()) == 0;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::strchr(" \t\r\n", text.front()) != nullptr) text.remove_prefix(1);
-  while (!text.empty() && std::strchr(" \t\r\n", text.back()) != nullptr) text.remove_suffix(1);
-  return text;
 }
 
 void take_header(HttpHead& head, std::string_view name, std::string_view value) {
@@ -265,6 +260,15 @@ std::string explain_redirect(const HttpHead& head) {
   return fmt::format(
       "the server answers {} and points to {}; redirects are not followed: give the URL of the data itself", status,
       host.empty() ? "another place" : host);
+}
+
+bool is_encoded(const HttpHead& head) {
+  return !head.content_encoding.empty() && head.content_encoding != "identity";
+}
+
+std::string explain_encoding(const HttpHead& head) {
+  return fmt::format("the server sends content encoding {}, which was not asked for; switch it off there",
+                     head.content_encoding.substr(0, 40));
 }
 
 }  // namespace foreload

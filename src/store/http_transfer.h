@@ -83,5 +83,8 @@ std::string host_of(std::string_view url);
 std::string explain(const HttpEnd& end, std::string_view url);
 // Of a 3xx answer.
 std::string explain_redirect(const HttpHead& head);
+// Of one whose bytes are not the object's.
+bool is_encoded(const HttpHead& head);
+std::string explain_encoding(const HttpHead& head);
 
 }  // namespace foreload

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/clock.h"
-#include "store/content_range.h"
 
 namespace foreload {
 namespace {
@@ -15,67 +13,7 @@ namespace {
 constexpr Bytes kLongestText = 4_KiB;    // of an error that is looked at
 constexpr Bytes kLongestError = 64_KiB;  // of an error that is read, so that the connection can be used again
 
-bool is_same(const FileStamp& expect, const FileStamp& found) {
-  return found.size == expect.size && (expect.mtime_ns == 0 || found.mtime_ns == expect.mtime_ns);
-}
-
-Judgement changed(const FileStamp& found) {
-  return {.verdict = Verdict::kDoubtful,
-          .code = Code::kDataChanged,
-          .reason = "the object has changed since it was indexed",
-          .is_changed = true,
-          .found = found};
-}
-
-Judgement judge_part(const HttpHead& head, const ObjectGroup& group) {
-  const FileStamp found = stamp_of(head.response);
-  const auto range = parse_content_range(head.response.content_range);
-  if (range && !is_same(group.jobs.front().expect, found)) return changed(found);
-  const ContentRange asked{group.offset, group.offset + group.length - 1, group.jobs.front().expect.size};
-  if (range == asked) return {};
-  return {.verdict = Verdict::kDoubtful,
-          .reason = fmt::format("the server sends other bytes than those asked for (Content-Range \"{}\")",
-                                head.response.content_range.substr(0, 80))};
-}
-
-Judgement judge_whole(const HttpHead& head, const ObjectGroup& group) {
-  const FileStamp& expect = group.jobs.front().expect;
-  if (group.offset != 0 || group.length != expect.size) {
-    return {.verdict = Verdict::kDoubtful,
-            .reason = "the server ignores ranges and sends the whole object; use one that supports range requests"};
-  }
-  FileStamp found = stamp_of(head.response);
-  if (head.response.content_length == 0) found.size = expect.size;  // not told; the bytes are counted
-  return is_same(expect, found) ? Judgement{} : changed(found);
-}
-
-Judgement judge_error(const HttpHead& head, const ObjectGroup& group) {
-  const int status = head.response.status;
-  if (status == 404 || status == 410) {
-    return {
-        .verdict = Verdict::kFinal, .code = Code::kDataChanged, .reason = "the object is gone since it was indexed"};
-  }
-  const FileStamp found = stamp_of(head.response);
-  if (status == 412 || (status == 416 && found.size != group.jobs.front().expect.size)) return changed(found);
-  if (status >= 300 && status < 400) return {.verdict = Verdict::kFinal, .reason = explain_redirect(head)};
-  const ObjectJob& job = group.jobs.front();
-  return {.verdict = may_pass(status) ? Verdict::kAgain : Verdict::kFinal,
-          .refusal = job.store->refused(job.key, head.response),
-          .is_throttled = is_throttling(status)};
-}
-
 }  // namespace
-
-Judgement judge_head(const HttpHead& head, const ObjectGroup& group) {
-  const int status = head.response.status;
-  if (status != 200 && status != 206) return judge_error(head, group);
-  if (!head.content_encoding.empty() && head.content_encoding != "identity") {
-    return {.verdict = Verdict::kFinal,
-            .reason = fmt::format("the server sends content encoding {}, which was not asked for; switch it off there",
-                                  head.content_encoding.substr(0, 40))};
-  }
-  return status == 206 ? judge_part(head, group) : judge_whole(head, group);
-}
 
 void ObjectAttempt::begin(ObjectGroup& group, bool is_hedge, Time now) {
   const ObjectJob& job = group.jobs.front();
@@ -96,7 +34,7 @@ bool ObjectAttempt::write(const HttpHead& head, std::span<const std::byte> bytes
   const Time current = now();
   silence_ = std::max(silence_, current - heard_);
   heard_ = current;
-  if (!head_) head_ = judge_head(head, *group_);
+  if (!head_) head_ = judge_head(head, group_->asked());
   if (head_->verdict == Verdict::kComplete) {
     if (bytes.size() > group_->length - received_) return false;
     scatter(bytes);
@@ -136,7 +74,8 @@ Judgement ObjectAttempt::judge(const HttpEnd& end) const {
   }
   HttpHead head = transfer_.head();
   head.response.body = said_;
-  if (Judgement judgement = judge_head(head, *group_); judgement.verdict != Verdict::kComplete) return judgement;
+  Judgement judgement = judge_head(head, group_->asked());
+  if (judgement.verdict != Verdict::kComplete) return judgement;
   if (end.trouble == HttpTrouble::kStopped) {
     return {.verdict = Verdict::kDoubtful, .reason = "the server sends more bytes than it promised"};
   }

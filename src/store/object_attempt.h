@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "foreload/result.h"
+#include "store/answer.h"
 #include "store/http_transfer.h"
 #include "store/object_reader.h"
 
@@ -22,23 +22,12 @@ struct ObjectGroup {
   unsigned doubts = 0;     // of their answers: doubtful
   unsigned running = 0;    // requests under way
   bool is_hedged = false;  // the running attempt has a twin, or had one
-};
 
-enum class Verdict {
-  kComplete,  // every byte is in its place
-  kAgain,     // may pass
-  kDoubtful,  // no answer to what was asked: perhaps of one server among many, so it is asked again, but not often
-  kFinal,
-};
-
-struct Judgement {
-  Verdict verdict = Verdict::kComplete;
-  Code code = Code::kIo;
-  std::string reason{};            // does not name the object
-  std::optional<Error> refusal{};  // the store's own words, complete; instead of code and reason
-  bool is_changed = false;         // it is another object than the one that was indexed
-  FileStamp found{};
-  bool is_throttled = false;
+  std::uint64_t name() const { return jobs.front().tag; }  // as RequestPolicy calls it
+  AskedRange asked() const {
+    const ObjectJob& job = jobs.front();
+    return {.store = *job.store, .key = job.key, .offset = offset, .length = length, .expect = job.expect};
+  }
 };
 
 class ObjectAttempt : private HttpSink {
@@ -73,8 +62,5 @@ class ObjectAttempt : private HttpSink {
   Time heard_{};
   Duration silence_{};
 };
-
-// Whether the head answers a request for the group's range.
-Judgement judge_head(const HttpHead& head, const ObjectGroup& group);
 
 }  // namespace foreload

@@ -5,9 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/text.h"
-#include "store/content_range.h"
+#include "store/answer.h"
 
 namespace foreload {
 namespace {
@@ -27,19 +26,33 @@ Error changed(const ObjectStore& store, std::string_view key) {
           fmt::format("{} was changed while it was read: try again when it is complete", store.display(key))};
 }
 
-// The answer to a request for a range is the range that was asked for, cut at the object's end.
-Result<ObjectPart> checked_part(const ObjectStore& store, std::string_view key, Bytes offset, Bytes length,
-                                HttpResponse response) {
-  ObjectPart part{stamp_of(response), std::move(response.body)};
-  const Bytes end = std::min(offset + length, part.stamp.size);
-  const auto range = parse_content_range(response.content_range);
-  if (!range || *range != ContentRange{offset, end - 1, part.stamp.size}) {
-    return wrong_answer(store, key,
-                        fmt::format("asked for bytes {}-{}, it says \"{}\"", offset, offset + length - 1,
-                                    response.content_range.substr(0, 100)));
+// The object is met for the first time; its body is complete.
+Result<ObjectPart> checked_part(const AskedRange& asked, HttpResponse response) {
+  if (response.status == 200) {
+    response.content_range.clear();
+    response.content_length = response.body.size();
   }
-  if (part.bytes.size() == end - offset) return part;
-  return wrong_answer(store, key, fmt::format("{} bytes where it promised {}", part.bytes.size(), end - offset));
+  HttpHead head{.response = std::move(response)};
+  const Judgement judgement = judge_head(head, asked);
+  if (judgement.refusal) return *judgement.refusal;
+  if (judgement.verdict != Verdict::kComplete) return wrong_answer(asked.store, asked.key, judgement.reason);
+  std::string bytes = std::move(head.response.body);
+  const Bytes promised = std::min(asked.length, judgement.found.size - asked.offset);
+  if (bytes.size() == promised) return ObjectPart{judgement.found, std::move(bytes)};
+  return wrong_answer(asked.store, asked.key, fmt::format("{} bytes where it promised {}", bytes.size(), promised));
+}
+
+// No range of an empty object can be answered; but that a range is refused does not make an object empty.
+Status check_empty(const ObjectStore& store, HttpClient& client, std::string_view key, const HttpResponse& refusal) {
+  FileStamp told = stamp_of(refusal);
+  if (refusal.content_range.empty()) {
+    FORELOAD_ASSIGN(const HttpResponse head, client.send([&] { return store.head(key); }, kRoomForErrors));
+    if (head.status != 200) return store.refused(key, refusal);
+    told = stamp_of(head);
+  }
+  if (told.size == 0) return {};
+  return wrong_answer(store, key,
+                      fmt::format("it refuses the first bytes (status 416) of an object of {} bytes", told.size));
 }
 
 }  // namespace
@@ -48,19 +61,12 @@ Result<ObjectPart> read_part(const ObjectStore& store, HttpClient& client, std::
                              Bytes length) {
   FORELOAD_ASSIGN(HttpResponse response,
                   client.send([&] { return store.get(key, offset, length); }, std::max(length, kRoomForErrors)));
-  if (response.status == 206) return checked_part(store, key, offset, length, std::move(response));
   if (response.status == 416) {
-    // No range of an empty object can be answered.
-    if (offset == 0) return ObjectPart{};
-    return changed(store, key);
+    if (offset > 0) return changed(store, key);
+    FORELOAD_TRY(check_empty(store, client, key, response));
+    return ObjectPart{};
   }
-  if (response.status != 200) return store.refused(key, response);
-  if (offset > 0 || response.body.size() > length) {
-    return wrong_answer(store, key, "the whole object where a part was asked for; it has to support HTTP ranges");
-  }
-  FileStamp stamp = stamp_of(response);
-  stamp.size = response.body.size();
-  return ObjectPart{stamp, std::move(response.body)};
+  return checked_part({.store = store, .key = key, .offset = offset, .length = length}, std::move(response));
 }
 
 Result<FileStamp> stamp_of_object(const ObjectStore& store, HttpClient& client, std::string_view key) {

@@ -108,6 +108,10 @@ TEST(ObjectFileTest, LiesAreErrors) {
   reply = http_reply(416, "Content-Range: bytes */0\r\n", "");
   EXPECT_EQ(error(0, 100), "") << "an empty object has no ranges";
   EXPECT_NE(error(10, 100), "");
+  reply = http_reply(416, "Content-Range: bytes */100000\r\n", "");
+  EXPECT_NE(error(0, 100).find("object of 100000 bytes"), std::string::npos);
+  reply = http_reply(416, "", "");
+  EXPECT_NE(error(0, 100).find("416"), std::string::npos) << "nobody says that it is empty";
   reply = http_reply(404, "", "");
   EXPECT_EQ(read_part(store, client, "x", 0, 1).error().code, Code::kNotFound);
 }
@@ -118,6 +122,18 @@ TEST(ObjectFileTest, AWholeObjectIsReadUpToItsLimit) {
   const auto refused = read_whole_object(object.store, object.client, "x", 19'999'999);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("longer than"), std::string::npos);
+}
+
+TEST(ObjectFileTest, ARefusedRangeMeansEmptyOnlyIfTheHeadSaysSo) {
+  for (const int length : {0, 1}) {
+    TestServer server([&](const TestRequest& request) {
+      const std::string head = "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
+      return TestReply{.bytes = request.method == "HEAD" ? head : http_reply(416, "", "<Error/>")};
+    });
+    const TestStore store(server.url());
+    HttpClient client;
+    EXPECT_EQ(read_part(store, client, "x", 0, 10).ok(), length == 0);
+  }
 }
 
 TEST(ObjectFileTest, AStampNeedsNoHead) {

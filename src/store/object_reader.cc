@@ -62,7 +62,7 @@ void ObjectReader::run() {
       jobs.swap(submitted_);
       hurry = hurry_;
     }
-    for (const ObjectJob& job : jobs) requests_->add(job);
+    for (const ObjectJob& job : jobs) requests_->add(job, now());
     jobs.clear();
     if (hurry) requests_->cancel(ended);
     requests_->turn(ended, ended.empty() ? kNever : Time{0});

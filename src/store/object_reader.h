@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/event_record.h"
 #include "base/mutex.h"
 #include "base/read_engine.h"
 #include "base/thread.h"
 #include "foreload/loader.h"
 #include "foreload/result.h"
-#include "policy/coalescing.h"
-#include "policy/request_window.h"
+#include "policy/request_policy.h"
 #include "store/http_transfer.h"
 #include "store/object_store.h"
 
@@ -58,6 +58,7 @@ struct ObjectReaderOptions {
   HttpOptions http{.retry = {.attempts = 8}};
   CoalesceOptions coalesce{};
   RequestWindowOptions window{};
+  EventRecord* record = nullptr;  // receives what is decided, and must outlive the reader; may be null
 };
 
 class ObjectRequests;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "base/clock.h"
 #include "base/random.h"
 #include "store/object_reader_testing.h"
@@ -21,7 +23,7 @@ TEST(ObjectReaderTest, RangesAnywhereComeIntoTheirSpans) {
   }
   reading.want(0, kContent.size());
   reading.expect_all_right();
-  EXPECT_LE(server.connections(), RequestWindowOptions().most);
+  EXPECT_LE(server.connections(), 128u) << "docs/design/object-stores.md";
 }
 
 TEST(ObjectReaderTest, NeighboursOfOneCallShareARequest) {
@@ -59,6 +61,27 @@ TEST(ObjectReaderTest, ConnectionsAreUsedAgain) {
     reading.expect_all_right();
   }
   EXPECT_EQ(server.connections(), 1u);
+}
+
+TEST(ObjectReaderTest, NoMoreRequestsAreUnderWayThanTheWindowAllows) {
+  EXPECT_EQ(RequestWindowOptions().most, 128u) << "docs/design/object-stores.md";
+  std::atomic<unsigned> under_way{0};
+  std::atomic<unsigned> most{0};
+  TestServer server([&](const TestRequest& request) {
+    const unsigned others = under_way++;
+    for (unsigned known = most; known < others + 1 && !most.compare_exchange_weak(known, others + 1);) {
+    }
+    std::this_thread::sleep_for(2ms);
+    --under_way;
+    return TestReply{object_reply(request, kContent)};
+  });
+  ObjectReaderOptions options = quick();
+  options.window = {.first = 3, .most = 5};
+  Reading reading(server, kContent, options);
+  for (Bytes i = 0; i < 400; ++i) reading.want(i % 290 * 10'000, 100, i);
+  reading.expect_all_right();
+  EXPECT_GE(most, 3u);
+  EXPECT_LE(most, 5u);
 }
 
 TEST(ObjectReaderTest, WhatMayPassIsAskedAgain) {

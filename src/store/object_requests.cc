@@ -1,5 +1,5 @@
-// A job waits in the coalescer until the window has room; then it and its neighbours become a group, which lives until
-// its bytes are there or it has failed for good:
+// A job waits until the policy's window has room; then it and its neighbours become a group, which lives until its
+// bytes are there or it has failed for good:
 //
 //   waiting ──► group: request ──► complete ──► results of all its jobs
 //                  ▲   │   └ too long silent: a twin; the first of both that is complete stops the other
@@ -9,21 +9,26 @@
 #include "store/object_requests.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/random.h"
+#include "base/jitter.h"
 #include "base/text.h"
 
 namespace foreload {
 namespace {
 
-constexpr unsigned kDoubts = 4;  // then it is no chance
-constexpr std::size_t kEnoughRequests = 4;
+RequestOptions request_options(const ObjectReaderOptions& options) {
+  return {.coalesce = options.coalesce, .window = options.window, .retry = options.http.retry, .jitter = jitter_key()};
+}
+
+RequestPolicy::Record recorder(EventRecord* record) {
+  if (record == nullptr) return {};
+  return [record](const Event& event) { record->append(event); };
+}
 
 Error describe(const ObjectGroup& group, const Judgement& judgement) {
   const std::string attempts = counted(group.attempts, "attempt");
@@ -31,8 +36,8 @@ Error describe(const ObjectGroup& group, const Judgement& judgement) {
     return {judgement.refusal->code, fmt::format("{}, after {}", judgement.refusal->message, attempts)};
   }
   const ObjectJob& job = group.jobs.front();
-  return {judgement.code, fmt::format("{}, bytes {}-{}: {}, after {}", job.store->display(job.key), group.offset,
-                                      group.offset + group.length - 1, judgement.reason, attempts)};
+  return {judgement.code, fmt::format("{}, bytes {}-{}: after {}: {}", job.store->display(job.key), group.offset,
+                                      group.offset + group.length - 1, attempts, judgement.reason)};
 }
 
 }  // namespace
@@ -41,27 +46,24 @@ ObjectRequests::ObjectRequests(const ObjectReaderOptions& options, ObjectCounter
                                std::unique_ptr<HttpMulti> multi)
     : options_(options),
       counters_(counters),
-      jitter_(mix64(static_cast<std::uint64_t>(now().count()) ^ static_cast<std::uint64_t>(getpid()) << 40)),
       multi_(std::move(multi)),
-      waiting_(options.coalesce),
-      window_(options.window) {}
+      policy_(now(), request_options(options), recorder(options.record)) {}
 
 ObjectRequests::~ObjectRequests() {
   FORELOAD_CHECK(running_.empty(), "requests were cancelled");
 }
 
-void ObjectRequests::add(const ObjectJob& job) {
+void ObjectRequests::add(const ObjectJob& job, Time now) {
   FORELOAD_CHECK(!job.into.empty(), "a range has bytes");
   jobs_.emplace(job.tag, job);
-  waiting_.add({.tag = job.tag, .object = job.object, .offset = job.offset, .length = job.into.size()});
+  policy_.want(now, {.tag = job.tag, .object = job.object, .offset = job.offset, .length = job.into.size()});
 }
 
 void ObjectRequests::turn(std::vector<ObjectResult>& results, Time deadline) {
   const Time begun = now();
-  hedge_delay_ = window_.was_throttled(begun) ? Duration::max() : hedging_.delay();
-  if (window_.was_throttled(begun)) deadline = std::min(deadline, window_.calm_again());
   start_groups(begun);
-  start_hedges(now());
+  start_hedges(begun);
+  if (policy_.is_throttled(begun)) deadline = std::min(deadline, policy_.calm_again());
   ended_.clear();
   multi_->wait(ended_, next_event(deadline));
   for (const HttpEnded& ended : ended_) on_end(ended, results);
@@ -69,39 +71,33 @@ void ObjectRequests::turn(std::vector<ObjectResult>& results, Time deadline) {
 
 // Groups whose pause is over are older than anything that waits.
 void ObjectRequests::start_groups(Time now) {
-  while (has_room() && !retries_.empty() && retries_.begin()->first <= now) {
-    ObjectGroup* group = retries_.begin()->second;
-    retries_.erase(retries_.begin());
+  while (const auto name = policy_.next_retry(now, running())) {
     ++counters_.retries;
-    send(*group, false, now);
+    send(*groups_.at(*name), false, now);
   }
-  while (!waiting_.is_empty()) {
-    if (!has_room()) window_.on_limited(now);
-    if (!has_room()) return;
-    ObjectGroup* const group = next_group();
-    if (group == nullptr) return;
-    send(*group, false, now);
+  for (;;) {
+    const std::vector<WantedRange> ranges = policy_.next_group(now, running());
+    if (ranges.empty()) break;
+    send(form_group(ranges), false, now);
   }
+  limited_ = policy_.has_waiting() && !policy_.has_room(running());
 }
 
 void ObjectRequests::start_hedges(Time now) {
-  if (hedge_delay_ == Duration::max()) return;
-  for (std::size_t i = 0; i < running_.size() && has_room(); ++i) {
+  hedge_delay_ = policy_.hedge_delay(now);
+  for (std::size_t i = 0; i < running_.size(); ++i) {
     ObjectGroup& group = running_[i]->group();
-    if (group.is_hedged || now - running_[i]->heard() < hedge_delay_) continue;
+    const Duration silent = now - running_[i]->heard();
+    if (group.is_hedged || silent < hedge_delay_) continue;
+    if (!policy_.hedge(now, group.name(), silent, running())) return;
     group.is_hedged = true;
-    hedging_.on_hedged();
     ++counters_.hedges;
     send(group, true, now);
-    hedge_delay_ = hedging_.delay();
-    if (hedge_delay_ == Duration::max()) return;
+    hedge_delay_ = policy_.hedge_delay(now);
   }
 }
 
-// While enough is under way, ranges that follow one another are waited for: every request ends, and starts the others.
-ObjectGroup* ObjectRequests::next_group() {
-  const std::vector<WantedRange> ranges = waiting_.take(running_.size() >= kEnoughRequests);
-  if (ranges.empty()) return nullptr;
+ObjectGroup& ObjectRequests::form_group(const std::vector<WantedRange>& ranges) {
   auto group = std::make_unique<ObjectGroup>();
   for (const WantedRange& range : ranges) {
     const auto job = jobs_.find(range.tag);
@@ -110,9 +106,9 @@ ObjectGroup* ObjectRequests::next_group() {
   }
   group->offset = group->jobs.front().offset;
   group->length = group->jobs.back().offset + group->jobs.back().into.size() - group->offset;
-  ObjectGroup* const added = group.get();
-  groups_.emplace(added, std::move(group));
-  return added;
+  ObjectGroup& formed = *group;
+  groups_.emplace(formed.name(), std::move(group));
+  return formed;
 }
 
 void ObjectRequests::send(ObjectGroup& group, bool is_hedge, Time now) {
@@ -131,8 +127,8 @@ void ObjectRequests::send(ObjectGroup& group, bool is_hedge, Time now) {
 }
 
 Time ObjectRequests::next_event(Time deadline) const {
-  if (!has_room()) return deadline;
-  if (!retries_.empty()) deadline = std::min(deadline, retries_.begin()->first);
+  if (!policy_.has_room(running())) return deadline;
+  deadline = std::min(deadline, policy_.next_retry_at());
   if (hedge_delay_ == Duration::max()) return deadline;
   for (const auto& attempt : running_) {
     if (!attempt->group().is_hedged) deadline = std::min(deadline, attempt->heard() + hedge_delay_);
@@ -147,12 +143,11 @@ void ObjectRequests::on_end(const HttpEnded& ended, std::vector<ObjectResult>& r
   ObjectGroup& group = attempt->group();
   counters_.bytes += attempt->received();
   if (judgement.verdict == Verdict::kComplete) {
-    window_.on_done(now(), attempt->received());
-    hedging_.on_done(attempt->silence());
+    policy_.on_done(now(), {.bytes = attempt->received(), .silence = attempt->silence(), .limited = limited_});
   }
   if (judgement.is_throttled) {
     ++counters_.throttled;
-    window_.on_throttled(now());
+    policy_.on_throttled(now());
   }
   set_aside(std::move(attempt));
   if (judgement.verdict == Verdict::kComplete) {
@@ -170,13 +165,9 @@ void ObjectRequests::complete(ObjectGroup& group, std::vector<ObjectResult>& res
 void ObjectRequests::retry_or_fail(ObjectGroup& group, const Judgement& judgement, Duration asked,
                                    std::vector<ObjectResult>& results) {
   if (judgement.verdict == Verdict::kDoubtful) ++group.doubts;
-  if (judgement.verdict != Verdict::kFinal && group.doubts < kDoubts) {
-    const std::uint64_t key = jitter_ ^ mix64(group.jobs.front().tag);
-    if (const auto pause = pause_after(options_.http.retry, group.attempts, asked, key)) {
-      retries_.emplace(now() + *pause, &group);
-      return;
-    }
-  }
+  const RequestFailure failure{
+      .group = group.name(), .attempts = group.attempts, .doubts = group.doubts, .asked = asked};
+  if (judgement.verdict != Verdict::kFinal && policy_.retry(now(), failure)) return;
   report(group,
          {.outcome = judgement.is_changed ? ReadOutcome::kChanged : ReadOutcome::kFailed,
           .found = judgement.found,
@@ -190,7 +181,7 @@ void ObjectRequests::report(ObjectGroup& group, const ObjectResult& result, std:
     results.push_back(result);
     results.back().tag = job.tag;
   }
-  groups_.erase(&group);
+  groups_.erase(group.name());
 }
 
 void ObjectRequests::cancel(std::vector<ObjectResult>& results) {
@@ -199,13 +190,18 @@ void ObjectRequests::cancel(std::vector<ObjectResult>& results) {
     set_aside(std::move(attempt));
   }
   running_.clear();
-  retries_.clear();
-  while (!waiting_.is_empty()) next_group();
+  policy_.cancel(now());
+  const ObjectResult cancelled{.outcome = ReadOutcome::kFailed, .error = {Code::kCancelled, "cancelled"}};
+  for (const auto& [tag, job] : jobs_) {
+    results.push_back(cancelled);
+    results.back().tag = tag;
+  }
+  jobs_.clear();
   while (!groups_.empty()) {
-    ObjectGroup& group = *groups_.begin()->first;
-    report(group,
-           {.outcome = ReadOutcome::kFailed, .error = {Code::kCancelled, "cancelled"}, .attempts = group.attempts},
-           results);
+    ObjectGroup& group = *groups_.begin()->second;
+    ObjectResult result = cancelled;
+    result.attempts = group.attempts;
+    report(group, result, results);
   }
 }
 
@@ -227,7 +223,8 @@ void ObjectRequests::stop_twin(const ObjectGroup& group) {
   if (twin == running_.end()) return;
   multi_->stop((*twin)->transfer());
   counters_.bytes += (*twin)->received();
-  hedging_.on_done(std::max((*twin)->silence(), now() - (*twin)->heard()));  // at least
+  const Time current = now();
+  policy_.on_stopped(current, std::max((*twin)->silence(), current - (*twin)->heard()));
   set_aside(remove((*twin)->transfer()));
 }
 

@@ -1,16 +1,13 @@
-// ObjectRequests: the work of ObjectReader's thread: forms requests of jobs, keeps as many under way as the window
-// allows, sends slow ones twice and failed ones again. One thread uses it, except wake().
+// ObjectRequests: the work of ObjectReader's thread: carries out what RequestPolicy decides. One thread uses it, except
+// wake().
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
-#include "policy/coalescing.h"
-#include "policy/hedging.h"
-#include "policy/request_window.h"
+#include "policy/request_policy.h"
 #include "store/http_multi.h"
 #include "store/object_attempt.h"
 #include "store/object_reader.h"
@@ -22,7 +19,7 @@ class ObjectRequests {
   ObjectRequests(const ObjectReaderOptions& options, ObjectCounters& counters, std::unique_ptr<HttpMulti> multi);
   ~ObjectRequests();  // REQUIRES: cancel() was called, or nothing was added
 
-  void add(const ObjectJob& job);
+  void add(const ObjectJob& job, Time now);
   // Starts what may start and moves bytes; appends the results of what has ended. Waits until something happens,
   // `deadline` or wake().
   void turn(std::vector<ObjectResult>& results, Time deadline);
@@ -31,10 +28,10 @@ class ObjectRequests {
   void wake() { multi_->wake(); }  // any thread
 
  private:
-  bool has_room() const { return running_.size() < window_.size(); }
+  unsigned running() const { return static_cast<unsigned>(running_.size()); }
   void start_groups(Time now);
   void start_hedges(Time now);
-  ObjectGroup* next_group();  // null: it may still grow
+  ObjectGroup& form_group(const std::vector<WantedRange>& ranges);
   void send(ObjectGroup& group, bool is_hedge, Time now);
   Time next_event(Time deadline) const;
   void on_end(const HttpEnded& ended, std::vector<ObjectResult>& results);
@@ -48,17 +45,14 @@ class ObjectRequests {
 
   ObjectReaderOptions options_;
   ObjectCounters& counters_;
-  std::uint64_t jitter_;  // the key of this process's pauses
   std::unique_ptr<HttpMulti> multi_;
-  Coalescer waiting_;
-  RequestWindow window_;
-  Hedging hedging_;
+  RequestPolicy policy_;
   Duration hedge_delay_ = Duration::max();
-  std::unordered_map<std::uint64_t, ObjectJob> jobs_;  // in waiting_, by tag
-  std::unordered_map<ObjectGroup*, std::unique_ptr<ObjectGroup>> groups_;
-  std::multimap<Time, ObjectGroup*> retries_;            // by the end of their pause
-  std::vector<std::unique_ptr<ObjectAttempt>> running_;  // at most the window
-  std::vector<std::unique_ptr<ObjectAttempt>> idle_;     // their handles are used again
+  bool limited_ = false;                               // jobs waited for a request when this thread did
+  std::unordered_map<std::uint64_t, ObjectJob> jobs_;  // without a group, by tag
+  std::unordered_map<std::uint64_t, std::unique_ptr<ObjectGroup>> groups_;  // by name
+  std::vector<std::unique_ptr<ObjectAttempt>> running_;                     // at most the window
+  std::vector<std::unique_ptr<ObjectAttempt>> idle_;                        // their handles are used again
   std::vector<HttpEnded> ended_;
 };
 

@@ -1,5 +1,6 @@
-// A new folder is empty until its lock file has the marker, so one that a killed process left without marker is empty,
-// too, and can be claimed. The marker is the only thing that is flushed: all else is found by hashes or not at all.
+// A new folder holds nothing else until its lock file has the marker, so one that a killed process left without marker
+// can be claimed. Files are made in folders that are empty or ours, and nowhere else. The marker is the only thing that
+// is flushed: all else is found by hashes or not at all.
 #include "tier/disk_folder.h"
 
 #include <dirent.h>
@@ -25,6 +26,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "foreload-cache-";
 constexpr std::string_view kMarker = "A cache of foreload, version 1. It may be deleted when no run uses it.\n";
+constexpr const char* kNotMadeByUs = "it was not made by this version of foreload";
 constexpr int kMostNeighbours = 3;
 
 Status make_folder(int directory, const std::string& name, const std::string& path, mode_t mode) {
@@ -54,14 +56,14 @@ void for_each_name(const Descriptor& folder, Visit visit) {
 
 }  // namespace
 
-std::string DiskFolder::name_for(std::uint64_t fingerprint) {
-  return fmt::format("{}v{}-{}", kPrefix, kDiskVersion, hex16(fingerprint));
+std::string DiskFolder::name_for(std::uint64_t fingerprint, std::optional<std::uint32_t> rank) {
+  return fmt::format("{}v{}-{}{}", kPrefix, kDiskVersion, hex16(fingerprint),
+                     rank ? fmt::format("-rank{}", *rank) : "");
 }
 
-Result<DiskFolder> DiskFolder::open(const std::string& parent, std::uint64_t fingerprint) {
+Result<DiskFolder> DiskFolder::open(const std::string& parent, const std::string& name) {
   FORELOAD_TRY(make_folder(AT_FDCWD, parent, parent, 0777));
   FORELOAD_ASSIGN(const Descriptor above, open_directory(parent));
-  const std::string name = name_for(fingerprint);
   const std::string path = parent + "/" + name;
   FORELOAD_TRY(make_folder(above.get(), name, path, 0700));
   Descriptor folder(open_retrying(above.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -84,13 +86,19 @@ Status DiskFolder::lock() {
   struct stat status {};
   if (fstat(folder_.get(), &status) != 0) return errno_error("cannot examine " + path_, errno);
   if (status.st_uid != geteuid()) return not_ours("it belongs to another user");
-  FORELOAD_ASSIGN(Descriptor lock, open_file("lock"));
+  FORELOAD_ASSIGN(Descriptor lock, open_existing("lock", holds_nothing() ? O_CREAT : 0));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return errno_error("cannot lock " + path_, errno);
     return Error{Code::kIo, fmt::format("{} is in use by another loader: give each its own folder", path_)};
   }
   lock_ = std::move(lock);
   return check_marker();
+}
+
+bool DiskFolder::holds_nothing() const {
+  bool nothing = true;
+  for_each_name(folder_, [&nothing](std::string_view) { return nothing = false; });
+  return nothing;
 }
 
 Status DiskFolder::check_marker() {
@@ -100,17 +108,18 @@ Status DiskFolder::check_marker() {
   if (std::string_view(found.data(), static_cast<std::size_t>(got)) == kMarker) return {};
   bool empty = got == 0;
   for_each_name(folder_, [&empty](std::string_view name) { return empty = empty && name == "lock"; });
-  if (!empty) return not_ours("it was not made by this version of foreload");
+  if (!empty) return not_ours(kNotMadeByUs);
   FORELOAD_TRY(write_all(lock_.get(), std::as_bytes(std::span(kMarker)), path_ + "/lock"));
   if (fsync(lock_.get()) != 0 || fsync(folder_.get()) != 0)
     return errno_error("cannot write " + path_ + "/lock", errno);
   return {};
 }
 
-Result<Descriptor> DiskFolder::open_file(const char* name, int extra_flags) const {
-  constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+Result<Descriptor> DiskFolder::open_existing(const char* name, int extra_flags) const {
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   Descriptor file(open_retrying(folder_.get(), name, kFlags | extra_flags, 0600));
   if (!file.valid()) {
+    if (errno == ENOENT && (extra_flags & O_CREAT) == 0) return not_ours(kNotMadeByUs);
     return Error{Code::kIo, errno_error(fmt::format("cannot open {}/{}", path_, name), errno).message};
   }
   struct stat status {};

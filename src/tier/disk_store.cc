@@ -59,7 +59,8 @@ DiskStore::DiskStore(const DiskStoreOptions& options, DiskFolder folder, Bytes c
     : options_(options), folder_(std::move(folder)), capacity_(capacity), table_(options.samples, capacity) {}
 
 Result<std::unique_ptr<DiskStore>> DiskStore::open(const DiskStoreOptions& options) {
-  FORELOAD_ASSIGN(DiskFolder folder, DiskFolder::open(options.folder, options.samples.fingerprint));
+  FORELOAD_ASSIGN(DiskFolder folder,
+                  DiskFolder::open(options.folder, DiskFolder::name_for(options.samples.fingerprint, options.rank)));
   FORELOAD_ASSIGN(Descriptor table, folder.open_file("table"));
   FORELOAD_ASSIGN(Descriptor data, folder.open_file("data"));
   FORELOAD_ASSIGN(const Bytes in_table, occupied(table));
@@ -113,7 +114,8 @@ Status DiskStore::load() {
   return {};
 }
 
-// Entries of files that were changed since are not told from damaged ones: both are dropped.
+// What is not taken is dropped. Right entries of other files, and those whose bytes are about to be cut off, are
+// cleared in the file too: when the dataset or the limit is the former one again, they would point at others' bytes.
 Status DiskStore::load_entries(Bytes file_bytes) {
   const std::uint64_t whole = file_bytes < kDiskHeaderBytes ? 0 : (file_bytes - kDiskHeaderBytes) / sizeof(DiskEntry);
   const std::uint64_t count = std::min(options_.samples.count, whole);
@@ -122,24 +124,25 @@ Status DiskStore::load_entries(Bytes file_bytes) {
     const std::span<DiskEntry> some = std::span(entries).first(std::min<std::uint64_t>(entries.size(), count - first));
     const Bytes at = kDiskHeaderBytes + first * sizeof(DiskEntry);
     FORELOAD_TRY(read_exactly(table_file_.get(), at, std::as_writable_bytes(some)));
-    std::vector<SampleId> beyond;
-    {
-      MutexLock lock(mutex_);
-      for (std::size_t i = 0; i < some.size(); ++i) {
-        if (some[i] == DiskEntry{} || table_.load(first + i, some[i])) continue;
-        if (table_.is_beyond(first + i, some[i])) {
-          beyond.push_back(first + i);
-        } else {
-          ++damaged_;
-        }
-      }
+    bool cleared = false;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (some[i] == DiskEntry{}) continue;
+      const EntryKind kind = take(first + i, some[i]);
+      damaged_ += kind == EntryKind::kDamaged ? 1 : 0;
+      outdated_ += kind == EntryKind::kOutdated ? 1 : 0;
+      if (kind != EntryKind::kOutdated && kind != EntryKind::kBeyond) continue;
+      some[i] = {};
+      cleared = true;
     }
-    // Their bytes are cut off, so that they would be damaged when the file becomes larger again.
-    for (const SampleId id : beyond) {
-      if (const int failed = write_entry(id, {})) return stop(failed);
-    }
+    if (!cleared) continue;
+    if (const int failed = write_at(table_file_, std::as_bytes(some), at)) return stop(failed);
   }
   return {};
+}
+
+EntryKind DiskStore::take(SampleId id, const DiskEntry& entry) {
+  MutexLock lock(mutex_);
+  return table_.load(id, entry);
 }
 
 Bytes DiskStore::used_bytes() const {

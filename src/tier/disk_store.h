@@ -28,6 +28,7 @@ class WriteFault {
 
 struct DiskStoreOptions {
   std::string folder{};
+  std::optional<std::uint32_t> rank{};  // of several that are given the same folder: each has a cache of its own in it
   DiskSamples samples{};
   Bytes total_bytes = 0;        // of all samples
   Bytes limit = 0;              // for all files together; 0: what the samples need
@@ -50,7 +51,8 @@ class DiskStore {
   Bytes capacity() const { return capacity_; }       // for sample bytes
   bool is_short() const { return short_of_space_; }  // less than was asked for: the file system is full
   Bytes used_bytes() const FORELOAD_EXCLUDES(mutex_);
-  std::uint64_t damaged() const { return damaged_; }  // samples whose bytes or entries were wrong
+  std::uint64_t damaged() const { return damaged_; }    // samples whose bytes or entries were wrong
+  std::uint64_t outdated() const { return outdated_; }  // that were there at open(), of files that are others now
   bool has(SampleId id) const FORELOAD_EXCLUDES(mutex_);
 
   // Where to read the sample; it stays there until end_read() or drop().
@@ -71,6 +73,7 @@ class DiskStore {
   DiskStore(const DiskStoreOptions& options, DiskFolder folder, Bytes capacity);
   Status load();
   Status load_entries(Bytes file_bytes);
+  EntryKind take(SampleId id, const DiskEntry& entry) FORELOAD_EXCLUDES(mutex_);
   std::optional<Bytes> allocate(Bytes length) FORELOAD_EXCLUDES(mutex_);
   bool keeps(SampleId id) const FORELOAD_REQUIRES(mutex_);
   std::optional<SampleId> take_unwanted() FORELOAD_EXCLUDES(mutex_);
@@ -88,6 +91,7 @@ class DiskStore {
   Descriptor read_file_;  // the data file, to be read past the page cache
   Placement wanted_;
   SampleId cursor_ = 0;  // where the search for unwanted samples goes on
+  std::uint64_t outdated_ = 0;
   std::atomic<bool> writable_{true};
   std::atomic<std::uint64_t> damaged_{0};
   mutable Mutex mutex_;

@@ -105,6 +105,36 @@ TEST_F(DiskStoreTest, FilesChangedSinceAreNotServed) {
   EXPECT_FALSE(store->has(7));
   EXPECT_EQ(served(*store), kSamples - 1);
   EXPECT_TRUE(*store->write(7, content_of(7))) << "its room is free again";
+  EXPECT_EQ(store->outdated(), 1u);
+  EXPECT_EQ(store->damaged(), 0u);
+}
+
+TEST_F(DiskStoreTest, ACopyOfTheDatasetReplacesTheFirstAndNothingCountsAsDamaged) {
+  fill();
+  DiskStoreOptions copy = options();
+  copy.samples.stamp = [](SampleId id) { return FileStamp{length_of(id), 6}; };
+  {
+    const auto store = open(copy);
+    EXPECT_EQ(store->outdated(), kSamples);
+    EXPECT_EQ(store->used_bytes(), 0u);
+    for (SampleId id = kSamples; id-- > kSamples / 2;) ASSERT_TRUE(*store->write(id, content_of(id)));
+    EXPECT_EQ(store->damaged(), 0u);
+  }
+  // The first one again: its entries must not point at what the copy wrote.
+  const auto store = open();
+  EXPECT_EQ(store->outdated(), kSamples / 2);
+  EXPECT_EQ(served(*store), 0u);
+  EXPECT_EQ(store->damaged(), 0u);
+}
+
+TEST_F(DiskStoreTest, RanksOfOneFolderHaveCachesOfTheirOwn) {
+  DiskStoreOptions second = options();
+  second.rank = 1;
+  const auto first = open();
+  const auto other = open(second);
+  EXPECT_EQ(other->path(), folder_.path("cache/" + DiskFolder::name_for(0xabc) + "-rank1"));
+  ASSERT_TRUE(*first->write(3, content_of(3)));
+  EXPECT_FALSE(other->has(3));
 }
 
 TEST_F(DiskStoreTest, ASecondOpenerIsToldWhyNot) {
@@ -125,6 +155,16 @@ TEST_F(DiskStoreTest, FoldersThatAreNotOursAreNotTouched) {
   std::string kept;
   std::ifstream(file("data")) >> kept;
   EXPECT_EQ(kept, "precious");
+  EXPECT_FALSE(std::filesystem::exists(file("lock"))) << "and nothing is left in them";
+}
+
+TEST_F(DiskStoreTest, AFolderThatAKillLeftWithoutMarkerIsClaimed) {
+  for (const bool with_lock : {false, true}) {
+    std::filesystem::remove_all(folder_.path("cache"));
+    std::filesystem::create_directories(folder_.path("cache/" + DiskFolder::name_for(0xabc)));
+    if (with_lock) folder_.write("cache/" + DiskFolder::name_for(0xabc) + "/lock", "");
+    EXPECT_TRUE(DiskStore::open(options()).ok()) << with_lock;
+  }
 }
 
 TEST_F(DiskStoreTest, LinksAreNotFollowed) {

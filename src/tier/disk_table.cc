@@ -16,6 +16,11 @@ std::uint64_t header_check(const DiskHeader& header) {
   return hash_bytes(std::as_bytes(std::span(&header, 1)).first(offsetof(DiskHeader, check)));
 }
 
+std::uint64_t stamp_hash(const FileStamp& stamp) {
+  const std::uint64_t facts[] = {stamp.size, static_cast<std::uint64_t>(stamp.mtime_ns)};
+  return hash_bytes(std::as_bytes(std::span(facts)));
+}
+
 }  // namespace
 
 DiskHeader make_disk_header(std::uint64_t fingerprint, std::uint64_t samples) {
@@ -49,30 +54,24 @@ DiskTable::DiskTable(DiskSamples samples, Bytes capacity)
     : samples_(std::move(samples)), capacity_(capacity), slots_(samples_.count) {}
 
 DiskEntry DiskTable::entry_for(SampleId id, Bytes offset, std::uint64_t content) const {
-  DiskEntry entry{.offset = offset, .length = samples_.length(id), .content = content};
-  const FileStamp stamp = samples_.stamp(id);
-  const std::uint64_t facts[] = {entry.offset,
-                                 entry.length,
-                                 entry.content,
-                                 id,
-                                 samples_.fingerprint,
-                                 stamp.size,
-                                 static_cast<std::uint64_t>(stamp.mtime_ns)};
-  entry.check = hash_bytes(std::as_bytes(std::span(facts)));
+  DiskEntry entry{.offset = offset, .stamp = stamp_hash(samples_.stamp(id)), .content = content};
+  entry.check = entry_check(id, entry);
   return entry;
 }
 
-bool DiskTable::load(SampleId id, const DiskEntry& entry) {
-  if (entry.length == 0 || entry.length != samples_.length(id)) return false;
-  if (entry.offset > capacity_ || entry.length > capacity_ - entry.offset) return false;
-  if (entry != entry_for(id, entry.offset, entry.content)) return false;
-  add(id, entry.offset, entry.content);
-  return true;
+std::uint64_t DiskTable::entry_check(SampleId id, const DiskEntry& entry) const {
+  const std::uint64_t facts[] = {entry.offset, entry.stamp,         entry.content,
+                                 id,           samples_.length(id), samples_.fingerprint};
+  return hash_bytes(std::as_bytes(std::span(facts)));
 }
 
-bool DiskTable::is_beyond(SampleId id, const DiskEntry& entry) const {
-  return entry.length > 0 && entry.offset + entry.length > capacity_ &&
-         entry == entry_for(id, entry.offset, entry.content);
+EntryKind DiskTable::load(SampleId id, const DiskEntry& entry) {
+  const Bytes length = samples_.length(id);
+  if (length == 0 || entry.check != entry_check(id, entry)) return EntryKind::kDamaged;
+  if (entry.stamp != stamp_hash(samples_.stamp(id))) return EntryKind::kOutdated;
+  if (entry.offset > capacity_ || length > capacity_ - entry.offset) return EntryKind::kBeyond;
+  add(id, entry.offset, entry.content);
+  return EntryKind::kTaken;
 }
 
 std::uint64_t DiskTable::settle() {

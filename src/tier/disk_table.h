@@ -1,5 +1,6 @@
 // The table of a disk cache: its format, and the list in memory of what the data file holds. Files are untrusted: an
-// entry counts only if its hash fits the sample, it lies inside the data file and overlaps no other.
+// entry counts only if its hash fits the sample, it lies inside the data file and overlaps no other. One whose hash
+// fits, but which was made of a file with another size or time, is right and of no use: outdated, not damaged.
 //
 //   table:  [ header ][ zeros to 4,096 ][ entry of sample 0 ][ entry of sample 1 ] …      native byte order
 //   data:   samples in any order, found by offset
@@ -33,13 +34,20 @@ static_assert(sizeof(DiskHeader) == 40);
 // All zeros: the sample is not there.
 struct DiskEntry {
   std::uint64_t offset = 0;
-  std::uint64_t length = 0;
+  std::uint64_t stamp = 0;    // xxh3 of size and time of the file that it was read from
   std::uint64_t content = 0;  // xxh3 of the sample's bytes
-  std::uint64_t check = 0;    // xxh3 of all before, the sample's id and stamp, and the dataset's fingerprint
+  std::uint64_t check = 0;    // xxh3 of all before, the sample's id and length, and the dataset's fingerprint
 
   bool operator==(const DiskEntry&) const = default;
 };
 static_assert(sizeof(DiskEntry) == 32);
+
+enum class EntryKind {
+  kTaken,
+  kDamaged,
+  kOutdated,  // right, but of a file that is another one now
+  kBeyond,    // right, but behind the end of a table that has become smaller
+};
 
 enum class HeaderKind {
   kOurs,
@@ -66,10 +74,8 @@ class DiskTable {
   DiskTable(DiskSamples samples, Bytes capacity);
 
   DiskEntry entry_for(SampleId id, Bytes offset, std::uint64_t content) const;
-  // Takes an entry as the file has it. False: it is not the sample's, or damaged.
-  bool load(SampleId id, const DiskEntry& entry);
-  // Is it right, but behind the end of a table that has become smaller?
-  bool is_beyond(SampleId id, const DiskEntry& entry) const;
+  // Takes an entry as the file has it, if it counts.
+  EntryKind load(SampleId id, const DiskEntry& entry);
   // After the last load(): drops what overlaps and finds the gaps. Returns how many were dropped.
   std::uint64_t settle();
 
@@ -92,6 +98,8 @@ class DiskTable {
     Bytes offset = kAbsent;
     std::uint64_t content = 0;
   };
+
+  std::uint64_t entry_check(SampleId id, const DiskEntry& entry) const;
 
   DiskSamples samples_;
   Bytes capacity_;

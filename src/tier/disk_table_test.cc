@@ -26,27 +26,30 @@ TEST(DiskTableTest, EveryFlippedBitOfAnEntryIsFound) {
   for (std::size_t bit = 0; bit < sizeof(DiskEntry) * 8; ++bit) {
     DiskEntry bad = good;
     reinterpret_cast<unsigned char*>(&bad)[bit / 8] ^= static_cast<unsigned char>(1u << bit % 8);
-    EXPECT_FALSE(table.load(3, bad)) << "bit " << bit;
+    EXPECT_EQ(table.load(3, bad), EntryKind::kDamaged) << "bit " << bit;
   }
-  EXPECT_TRUE(table.load(3, good));
+  EXPECT_EQ(table.load(3, good), EntryKind::kTaken);
 }
 
 TEST(DiskTableTest, AnEntryCountsOnlyForItsSampleItsDatasetAndTheFileAsItWas) {
   DiskTable table(samples(), kSamples * kLength);
   const DiskEntry entry = table.entry_for(3, 200, 9);
-  EXPECT_FALSE(table.load(4, entry));
+  EXPECT_EQ(table.load(4, entry), EntryKind::kDamaged);
   DiskTable touched(samples(2), kSamples * kLength);
-  EXPECT_FALSE(touched.load(3, entry));
+  EXPECT_EQ(touched.load(3, entry), EntryKind::kOutdated);
+  EXPECT_FALSE(touched.has(3));
   DiskSamples other = samples();
   other.fingerprint = 78;
-  EXPECT_FALSE(DiskTable(other, kSamples * kLength).load(3, entry));
-  EXPECT_FALSE(DiskTable(samples(), 299).load(3, entry)) << "outside of the data file";
+  EXPECT_EQ(DiskTable(other, kSamples * kLength).load(3, entry), EntryKind::kDamaged);
+  EXPECT_EQ(DiskTable(samples(), 299).load(3, entry), EntryKind::kBeyond);
 }
 
 TEST(DiskTableTest, OfEntriesThatOverlapOneStays) {
   DiskTable table(samples(), kSamples * kLength);
   const Bytes offsets[] = {0, 99, 100, 150, 1000, 1000};
-  for (SampleId id = 0; id < 6; ++id) ASSERT_TRUE(table.load(id, table.entry_for(id, offsets[id], id)));
+  for (SampleId id = 0; id < 6; ++id) {
+    ASSERT_EQ(table.load(id, table.entry_for(id, offsets[id], id)), EntryKind::kTaken);
+  }
   EXPECT_EQ(table.settle(), 3u);
   EXPECT_TRUE(table.has(0));
   EXPECT_FALSE(table.has(1));

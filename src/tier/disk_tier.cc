@@ -79,12 +79,16 @@ std::optional<std::string> DiskTier::take_warning() {
                        store_->failure().value_or("the system allows no more threads"),
                        format_bytes(store_->used_bytes()));
   }
+  if (store_->outdated() > 0 && !told_outdated_) {
+    told_outdated_ = true;
+    return fmt::format(
+        "the disk cache {} was filled from other files with the same names and lengths, or from files that were "
+        "changed since: {} {} replaced",
+        store_->path(), counted(store_->outdated(), "sample"), store_->outdated() == 1 ? "is" : "are");
+  }
   if (store_->damaged() > 0 && !told_damage_) {
     told_damage_ = true;
-    return fmt::format(
-        "the disk cache {} had samples that are damaged, or of files that were changed since: they are read from the "
-        "source",
-        store_->path());
+    return fmt::format("the disk cache {} had damaged samples: they are read from the source", store_->path());
   }
   return std::nullopt;
 }

@@ -61,6 +61,7 @@ class DiskTier {
   std::unique_ptr<DiskStore> store_;
   std::function<void()> freed_;
   bool told_failure_ = false;
+  bool told_outdated_ = false;
   bool told_damage_ = false;
   bool running_ = false;
   std::atomic<bool> no_thread_{false};

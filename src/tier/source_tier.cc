@@ -12,17 +12,15 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/jitter.h"
 #include "base/text.h"
+#include "policy/retrying.h"
 #include "source/describe.h"
 
 namespace foreload {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t kOpenFiles = 256;
-constexpr unsigned kAttempts = 4;
-constexpr Duration kFirstPause = 10ms;  // then four times as long each time
 
 bool may_be_repeated(int error_number) {
   switch (error_number) {
@@ -45,7 +43,11 @@ bool may_be_repeated(int error_number) {
 
 SourceTier::SourceTier(const Source& source, std::unique_ptr<ReadEngine> engine, std::optional<Throttle> throttle,
                        SourceTierOptions options)
-    : source_(source), engine_(std::move(engine)), throttle_(std::move(throttle)), options_(options) {}
+    : source_(source),
+      engine_(std::move(engine)),
+      throttle_(std::move(throttle)),
+      options_(options),
+      jitter_(jitter_key()) {}
 
 // A shard's open file, or nothing when it can not be kept open: then every read opens it by itself.
 SourceTier::OpenFile* SourceTier::shared_file(const Extent& extent) {
@@ -217,9 +219,11 @@ void SourceTier::deliver(std::size_t index, std::vector<SourceRead>& done) {
 bool SourceTier::retry_later(Flight& flight, std::size_t index, const ReadResult& result) {
   if (result.outcome != ReadOutcome::kFailed || !may_be_repeated(result.error_number)) return false;
   if (flight.other_file >= 0) return false;
-  if (hurry_ || ++flight.attempt >= kAttempts) return false;
-  const Duration pause = kFirstPause * (1 << (2 * (flight.attempt - 1)));
-  timers_.push({.at = now() + pause, .flight = index, .retry = true});
+  if (hurry_) return false;
+  const auto pause = pause_after(kFileRetry, flight.attempt + 1, {}, jitter_ ^ mix64(flight.id));
+  if (!pause) return false;
+  ++flight.attempt;
+  timers_.push({.at = now() + *pause, .flight = index, .retry = true});
   return true;
 }
 

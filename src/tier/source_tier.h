@@ -45,6 +45,9 @@ class SourceTier {
   SourceTier(const Source& source, std::unique_ptr<ReadEngine> engine, std::optional<Throttle> throttle,
              SourceTierOptions options = {});
 
+  // What the reader of objects decides. REQUIRES: nothing was started yet; null, or it outlives this.
+  void record_to(EventRecord* record) { options_.objects.record = record; }
+
   const char* engine_name() const { return engine_->name(); }
   unsigned max_depth() const { return engine_->max_depth(); }
   unsigned in_flight() const { return static_cast<unsigned>(flights_.size() - free_.size()); }
@@ -109,6 +112,7 @@ class SourceTier {
   std::unique_ptr<ReadEngine> engine_;
   std::optional<Throttle> throttle_;
   SourceTierOptions options_;
+  std::uint64_t jitter_;
   bool hurry_ = false;
   std::vector<std::unique_ptr<Flight>> flights_;
   std::vector<std::size_t> free_;

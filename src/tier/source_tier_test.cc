@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/test_folder.h"
+#include "policy/replay.h"
 #include "store/http_server_testing.h"
 
 namespace foreload {
@@ -100,6 +102,27 @@ TEST(SourceTierTest, ObjectsComeAsFilesDo) {
   }
   EXPECT_EQ(retries, tier->object_stats().retries);
   EXPECT_GT(retries, 0u);
+}
+
+TEST(SourceTierTest, WhatIsDecidedAboutRequestsCanBeReplayed) {
+  const TestFolder folder;
+  TestServer server([](const TestRequest& request) {
+    return request.number % 5 == 0 ? TestReply{http_reply(503, "", "")} : whole(request);
+  });
+  auto record = EventRecord::create(folder.path("record"));
+  ASSERT_TRUE(record.ok());
+  {
+    Tier tier(server, 50);
+    tier->record_to(record->get());
+    for (SampleId id = 0; id < 50; ++id) tier.start(id);
+    (void)tier.wait_all();
+  }
+  ASSERT_TRUE((*record)->close().ok());
+  const auto events = read_event_record(folder.path("record"));
+  ASSERT_TRUE(events.ok());
+  const ReplayResult result = replay_requests(*events);
+  EXPECT_EQ(result.different, 0u) << result.first_difference;
+  EXPECT_GE(result.decisions, 3u * 50) << "wanted, sent, done";
 }
 
 TEST(SourceTierTest, AnObjectThatChangedOrIsGoneIsNamed) {

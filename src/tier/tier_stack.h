@@ -88,7 +88,10 @@ class TierStack {
   // `disk` may be null.
   TierStack(const Source& source, std::unique_ptr<EvictionPolicy> policy, Arena& arena,
             std::unique_ptr<SourceTier> bottom, std::unique_ptr<DiskTier> disk = nullptr);
-  void record_to(EventRecord* record) { homes_.record_to(record); }
+  void record_to(EventRecord* record) {  // REQUIRES: nothing was asked for yet; null, or it outlives this
+    homes_.record_to(record);
+    bottom_->record_to(record);
+  }
   // Homes that all processes of a host have in common come before those of this one. It must outlive this.
   void share_homes(SharedArena* shared) { shared_ = shared; }
 

@@ -197,6 +197,23 @@ class IndexTest(CliTest):
         self.assertEqual(one["fingerprint"], other["fingerprint"])
         self.assertEqual((one["samples"], one["bytes"]), (other["samples"], other["bytes"]))
 
+    def test_a_list_has_a_line_per_sample(self):
+        folder = self.generate("set")
+        report = self.index(folder, "--list")
+        found = [(row["id"], row["key"], row["bytes"], row["label"]) for row in report["list"]]
+        files = sorted(path for path in folder.rglob("*.jpg"))
+        self.assertEqual(found, [(number, str(path.relative_to(folder)), path.stat().st_size, int(path.parent.name[-1]))
+                                 for number, path in enumerate(files)])
+        self.assertNotIn("list", self.index(folder))
+        text = foreload("index", folder, "--list")
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        self.assertEqual(text.stdout, "".join("\t".join(map(str, row)) + "\n" for row in found))
+        flat = self.top / "flat"
+        flat.mkdir()
+        (flat / "a\tb.jpg").write_bytes(files[0].read_bytes())
+        self.assertEqual(foreload("index", flat, "--list").stdout, f"0\ta\\x09b.jpg\t{files[0].stat().st_size}\t\n")
+        self.assertIsNone(self.index(flat, "--list")["list"][0]["label"])
+
     def test_dimensions_are_collected_once_and_kept(self):
         folder = self.generate("set")
         self.assertEqual(self.index(folder)["dimensions"]["known"], 0)

@@ -1,4 +1,4 @@
-#include "policy/request_window.h"
+#include "policy/depth.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+DepthControl of_requests(unsigned first) {
+  return DepthControl(128, {.first = first, .period = 100ms, .worthwhile = 1.05});
+}
+
 // A store under a virtual clock: it answers `window` requests per round trip, at most `limit` of them, and complains
 // when more than `patience` come at once.
 struct Store {
@@ -17,57 +21,56 @@ struct Store {
   Time now{};
   unsigned complaints = 0;
 
-  void round(RequestWindow& window) {
+  void round(DepthControl& window) {
     now += 20ms;
-    const unsigned sent = window.size();
-    window.on_limited(now);
+    const unsigned sent = window.depth();
     if (sent > patience) {
       ++complaints;
       window.on_throttled(now);
       return;
     }
     const Bytes bytes = 100'000ull * std::min(sent, limit) / sent;
-    for (unsigned i = 0; i < sent; ++i) window.on_done(now, bytes);
+    for (unsigned i = 0; i < sent; ++i) window.on_done(now, bytes, true);
   }
-  void rounds(RequestWindow& window, int count) {
+  void rounds(DepthControl& window, int count) {
     for (int i = 0; i < count; ++i) round(window);
   }
 };
 
-TEST(RequestWindowTest, OpensWhileMoreRequestsBringMoreBytes) {
-  RequestWindow window({.first = 8, .most = 128});
+TEST(DepthControlTest, OpensWhileMoreRequestsBringMoreBytes) {
+  DepthControl window = of_requests(8);
   Store store;
   store.rounds(window, 100);
-  EXPECT_EQ(window.size(), 128u);
+  EXPECT_EQ(window.depth(), 128u);
 }
 
-TEST(RequestWindowTest, GoesBackWhenTheDoubleBringsNothing) {
-  RequestWindow window({.first = 8, .most = 128});
+TEST(DepthControlTest, GoesBackWhenTheDoubleBringsNothing) {
+  DepthControl window = of_requests(8);
   Store store{.limit = 30};
   store.rounds(window, 400);
-  EXPECT_GE(window.size(), 32u);
-  EXPECT_LE(window.size(), 64u);
+  EXPECT_GE(window.depth(), 32u);
+  EXPECT_LE(window.depth(), 64u);
 }
 
-TEST(RequestWindowTest, StaysAsItIsWhileNothingWaits) {
-  RequestWindow window({.first = 8, .most = 128});
+TEST(DepthControlTest, StaysAsItIsWhileNothingWaits) {
+  DepthControl window = of_requests(8);
   Time now{};
-  for (int i = 0; i < 1000; ++i) window.on_done(now += 1ms, 100'000);
-  EXPECT_EQ(window.size(), 8u);
+  for (int i = 0; i < 1000; ++i) window.on_done(now += 1ms, 100'000, false);
+  EXPECT_EQ(window.depth(), 8u);
 }
 
-TEST(RequestWindowTest, IsHalvedOncePerCrowdAndNeverBelowOne) {
-  RequestWindow window({.first = 64, .most = 128});
+TEST(DepthControlTest, IsHalvedOncePerCrowdAndNeverBelowOne) {
+  DepthControl window = of_requests(64);
   for (int i = 0; i < 40; ++i) window.on_throttled(Time(10ms + i * 1ms));
-  EXPECT_EQ(window.size(), 32u);
+  EXPECT_EQ(window.depth(), 32u);
   EXPECT_TRUE(window.was_throttled(100ms));
   EXPECT_FALSE(window.was_throttled(2s));
   for (int i = 1; i < 20; ++i) window.on_throttled(Time(i * 1s));
-  EXPECT_EQ(window.size(), 1u);
+  EXPECT_EQ(window.depth(), 1u);
 }
 
-TEST(RequestWindowTest, FindsAStoresPatienceAndComplaintsBecomeRare) {
-  RequestWindow window({.first = 32, .most = 128});
+TEST(DepthControlTest, FindsAStoresPatienceAndComplaintsBecomeRare) {
+  DepthControl window = of_requests(32);
   Store store{.patience = 40};
   store.rounds(window, 500);
   const unsigned settling = store.complaints;
@@ -76,19 +79,19 @@ TEST(RequestWindowTest, FindsAStoresPatienceAndComplaintsBecomeRare) {
   unsigned smallest = 128;
   for (int i = 0; i < 2000; ++i) {
     store.round(window);
-    smallest = std::min(smallest, window.size());
+    smallest = std::min(smallest, window.depth());
   }
   EXPECT_LT(store.complaints, 40u) << "of 2,000 rounds";
   EXPECT_GE(smallest, 19u) << "one complaint costs half of it, not more";
 }
 
-TEST(RequestWindowTest, OpensAgainAfterTheStoreHasCalmedDown) {
-  RequestWindow window({.first = 32, .most = 128});
+TEST(DepthControlTest, OpensAgainAfterTheStoreHasCalmedDown) {
+  DepthControl window = of_requests(32);
   for (int i = 0; i < 5; ++i) window.on_throttled(Time(i * 1s));
-  EXPECT_EQ(window.size(), 1u);
+  EXPECT_EQ(window.depth(), 1u);
   Store store{.now = 10s};
   store.rounds(window, 600);
-  EXPECT_GT(window.size(), 32u);
+  EXPECT_GT(window.depth(), 32u);
 }
 
 }  // namespace
