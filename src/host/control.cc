@@ -218,7 +218,7 @@ void Control::clear(MemberId member) {
   std::uint64_t seen = ClaimWord{.phase = kAlive, .generation = member.generation}.packed();
   const ClaimWord empty{.phase = kEmpty, .generation = member.generation};
   block().members[member.index].word.compare_exchange_strong(seen, empty.packed());
-  ++block().version;
+  announce();
 }
 
 Status Control::check_budget(Bytes before, Bytes wanted) const {
@@ -287,7 +287,7 @@ Result<Control::Found> Control::find_or_add(const ObjectKey& key, Bytes bytes, B
   for (auto& share : entry.shares) share = 0;
   entry.shares[self_->index] = share_of(*self_, true);
   entry.word = ClaimWord{.phase = kReady, .generation = static_cast<std::uint16_t>(before.generation + 1)}.packed();
-  ++block().version;
+  announce();
   return Found{info(*free), true};
 }
 
@@ -325,7 +325,7 @@ Status Control::hold(ObjectId object, bool use) {
   if (found == nullptr) return Error{Code::kNotFound, "the shared memory was let go of meanwhile"};
   found->last_used = now().count();
   found->shares[self_->index] = share_of(*self_, use);
-  ++block().version;
+  announce();
   return {};
 }
 
@@ -334,7 +334,7 @@ Status Control::withdraw(ObjectId object) {
     const Lock lock(*this);
     FORELOAD_TRY(lock.held());
     if (ObjectEntry* found = entry(object)) found->shares[self_->index] = 0;
-    ++block().version;
+    announce();
   }
   return collect();
 }
@@ -368,6 +368,15 @@ std::vector<ObjectInfo> Control::objects() const {
 
 std::uint32_t Control::version() const {
   return block().version;
+}
+
+void Control::wait_for_version(std::uint32_t seen, Time deadline) const {
+  futex_wait(block().version, seen, deadline);
+}
+
+void Control::announce() {
+  ++block().version;
+  futex_wake_all(block().version);
 }
 
 unsigned Control::cores() const {

@@ -95,6 +95,8 @@ class Control {
   std::optional<ObjectInfo> object(ObjectId object) const;
   std::vector<ObjectInfo> objects() const;
   std::uint32_t version() const;  // grows when objects come, go or change hands
+  void wait_for_version(std::uint32_t seen, Time deadline) const;
+  void announce();  // ends the waits
 
   // Cores. --------------------------------------------------------------------------------------
   // Workers of all members run on so many cores together. Each takes one before it works and gives it back when it has

@@ -19,12 +19,6 @@
 #include "source/describe.h"
 
 namespace foreload {
-namespace {
-
-constexpr Duration kLookAgain = std::chrono::milliseconds(1);  // at what other processes are reading
-
-}  // namespace
-
 Fetcher::Fetcher(const FetcherParts& parts, const PacerOptions& pacing)
     : parts_(parts),
       pacer_(pacing),
@@ -46,12 +40,13 @@ void Fetcher::run(std::uint64_t number) {
   while (!stopping_) {
     const Time current = now();
     reap(current, std::exchange(starving_, false));
+    look_for_stuck(current);
     open_slots(current);
     for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
     for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
       flying_[static_cast<std::size_t>(origin)] = parts_.tiers.in_flight(origin);
     }
-    parts_.tiers.wait(arrivals_, fill_more_ ? Time{0} : elsewhere_.empty() ? kNever : current + kLookAgain);
+    parts_.tiers.wait(arrivals_, next_turn(current));
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
     arrivals_.clear();  // its leases hold room that the next turn may need
   }
@@ -60,6 +55,7 @@ void Fetcher::run(std::uint64_t number) {
   ahead_.clear();
   waiters_.clear();
   elsewhere_.clear();
+  redos_.clear();
 }
 
 void Fetcher::serve(FetchClass wanted, Time now) {
@@ -93,13 +89,13 @@ Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
 }
 
 void Fetcher::open_slots(Time now) {
-  while (parts_.stream.has(next_open_)) {
+  while (redo_next(now)) {
+  }
+  while (redos_.empty() && parts_.stream.has(next_open_)) {
     Ahead& batch = ahead(next_open_);
     batch.slot = parts_.ring.free_slot();
     if (!batch.slot) return;
-    reap(*batch.slot, now);
-    watches_[*batch.slot] = {.count = static_cast<std::uint32_t>(batch.plan.count)};
-    parts_.ring.open(*batch.slot, batch.plan);
+    prepare_slot(*batch.slot, batch.plan, now);
     pacer_.on_slot_opened(now);
     Event opened = event_of(EventKind::kSlotOpened, now, batch.plan, 0);
     opened.a = batch.plan.step;

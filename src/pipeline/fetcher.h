@@ -43,6 +43,7 @@ struct FetcherParts {
   Quarantine& quarantine;
   DimensionTable& dimensions;
   Rewriter& rewriter;
+  bool shared = false;  // other processes prepare, too
 };
 
 class Fetcher {
@@ -84,6 +85,10 @@ class Fetcher {
   void reap(std::uint32_t slot, Time now);
   void judge(RingItem item, Work work, const Error& error, Time now);
   void fail(RingItem item, const Error& error, Time now);
+  void look_for_stuck(Time now);
+  bool redo_next(Time now);
+  void prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now);
+  Time next_turn(Time now) const;
   std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
@@ -139,6 +144,13 @@ class Fetcher {
     Time since{};
   };
   std::vector<Elsewhere> elsewhere_;
+  // A batch whose slot rests, because a worker was stopped or died inside of it: done again in another slot.
+  struct Redo {
+    BatchPlan plan;
+    std::vector<Work> works;  // which samples
+  };
+  std::deque<Redo> redos_;
+  Time looked_{};  // for stuck slots
   struct Incomplete {
     RingItem item;
     Work work;

@@ -8,6 +8,13 @@
 #include "source/describe.h"
 
 namespace foreload {
+namespace {
+
+constexpr Duration kLookAgain = std::chrono::milliseconds(1);       // at what other processes are reading
+constexpr Duration kLookForStuck = std::chrono::milliseconds(250);  // at what they are preparing
+constexpr Duration kStuck = std::chrono::seconds(2);                // no sample takes so long
+
+}  // namespace
 
 // Bytes, or the reason why there are none, have come for one sample of one batch.
 void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
@@ -71,6 +78,53 @@ void Fetcher::reap(std::uint32_t slot, Time now) {
     if (!prepared.damaged && !work.part) parts_.rewriter.offer(work.id, work.lease.bytes());
     --at_work_;
   }
+}
+
+// What the slot had before is settled, or was retired and nobody reads its bytes any more.
+void Fetcher::prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now) {
+  reap(slot, now);
+  for (std::uint32_t i = 0; i < watches_[slot].count; ++i) {
+    Work& left = parts_.works.at({slot, i});
+    if (left.lease.valid()) --at_work_;
+    left = Work{};
+  }
+  watches_[slot] = {.count = static_cast<std::uint32_t>(plan.count)};
+  parts_.ring.open(slot, plan);
+}
+
+void Fetcher::look_for_stuck(Time now) {
+  if (!parts_.shared || now - looked_ < kLookForStuck) return;
+  looked_ = now;
+  for (std::uint32_t slot = 0; slot < watches_.size(); ++slot) {
+    if (!parts_.ring.is_stuck(slot, now, kStuck)) continue;
+    Redo redo{.plan = parts_.ring.plan_of(slot)};
+    for (std::uint32_t i = 0; i < redo.plan.count; ++i) {
+      const Work& work = parts_.works.at({slot, i});
+      redo.works.push_back({.id = work.id, .attempt = work.attempt});
+    }
+    parts_.ring.retire(slot);
+    redos_.push_back(std::move(redo));
+  }
+}
+
+// False: there is none, or no slot for it.
+bool Fetcher::redo_next(Time now) {
+  const auto slot = redos_.empty() ? std::nullopt : parts_.ring.free_slot();
+  if (!slot) return false;
+  const Redo redo = std::move(redos_.front());
+  redos_.pop_front();
+  prepare_slot(*slot, redo.plan, now);
+  for (std::uint32_t i = 0; i < redo.plan.count; ++i) {
+    const Waiter waiter{.number = redo.plan.number, .index = i, .attempt = redo.works[i].attempt, .slot = *slot};
+    elsewhere_.push_back({waiter, redo.works[i].id, now});
+  }
+  return true;
+}
+
+Time Fetcher::next_turn(Time now) const {
+  if (fill_more_) return Time{0};
+  if (!elsewhere_.empty()) return now + kLookAgain;
+  return parts_.shared ? now + kLookForStuck : kNever;
 }
 
 void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {

@@ -2,15 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace foreload {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(1);  // with workers of other processes
+
+}  // namespace
 
 Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
     : parts_(parts),
       options_(options),
       works_(parts.ring.slots(), options.batch),
-      scratch_(options.scratch, options.threads),
+      scratch_(options.scratch, std::max(options.threads, 1u)),
       quarantine_(options.limits.replacements),
       rewriter_({parts.source, parts.arena, scratch_, options.limits}, options.rewrite != Rewrite::kOff),
       idle_{rewriter_, options.rewrite, parts.stream.epochs()},
@@ -21,18 +29,22 @@ Pipeline::OwnBoard::OwnBoard(Pipeline& pipeline)
     : pipeline_(pipeline),
       stream_{.ring = pipeline.parts_.ring,
               .chain = pipeline.parts_.chain,
-              .memory = {pipeline.parts_.arena.memory()},
+              .memory = {pipeline.parts_.arena.memory(), {}},
               .seed = pipeline.options_.seed,
               .positions = pipeline.parts_.stream.schedule().size(),
               .record = pipeline.parts_.record} {}
 
-std::optional<PrepTask> Pipeline::OwnBoard::claim() {
+std::optional<PrepTask> Pipeline::OwnBoard::claim(unsigned /*worker*/) {
   const auto item = stream_.ring.claim();
   return item ? std::optional(PrepTask{&stream_, *item}) : std::nullopt;
 }
 
-void Pipeline::OwnBoard::settled(const PrepTask& /*task*/, bool bad) {
+void Pipeline::OwnBoard::settled(unsigned /*worker*/, const PrepTask& /*task*/, bool bad) {
   if (bad || stream_.ring.take_call()) pipeline_.parts_.tiers.wake();
+}
+
+bool Pipeline::OwnBoard::wait(unsigned /*worker*/, std::uint32_t seen, Time until) {
+  return stream_.ring.wait_for_work(seen, until);
 }
 
 Pipeline::~Pipeline() {
@@ -63,7 +75,8 @@ Status Pipeline::start(std::uint64_t number) {
                                                     .on_error = options_.on_error,
                                                     .quarantine = quarantine_,
                                                     .dimensions = parts_.dimensions,
-                                                    .rewriter = rewriter_},
+                                                    .rewriter = rewriter_,
+                                                    .shared = options_.threads == 0},
                                        pacing);
   scratch_.restart();
   const Status started = start_threads(number);
@@ -89,8 +102,9 @@ void Pipeline::stop() {
   scratch_.stop();
   fetcher_->stop();
   threads_.clear();
-  works_.clear();
   parts_.ring.reset();
+  parts_.ring.wait_for_claims(now() + kPatience);
+  works_.clear(parts_.ring);
 }
 
 }  // namespace foreload

@@ -14,6 +14,7 @@
 
 namespace foreload {
 
+// The workers of a host serve all its streams; without one a pipeline has its own.
 struct PipelineParts {
   const Stream& stream;
   const Source& source;
@@ -31,7 +32,7 @@ struct PipelineOptions {
   Limits limits{};
   Bytes longest_sample = 0;  // longer ones do not fit the memory budget
   Bytes scratch = 0;
-  unsigned threads = 1;
+  unsigned threads = 1;  // 0: others prepare
   Rewrite rewrite = Rewrite::kOff;
   std::uint64_t batch = 1;  // samples per ring slot at most
   Bytes hold = 0;           // of transit, for samples whose echo is to come
@@ -60,10 +61,10 @@ class Pipeline {
   class OwnBoard : public PrepBoard {
    public:
     explicit OwnBoard(Pipeline& pipeline);
-    std::optional<PrepTask> claim() override;
-    void settled(const PrepTask& task, bool bad) override;
+    std::optional<PrepTask> claim(unsigned worker) override;
+    void settled(unsigned worker, const PrepTask& task, bool bad) override;
     std::uint32_t signal() const override { return stream_.ring.work_signal(); }
-    bool wait(std::uint32_t seen) override { return stream_.ring.wait_for_work(seen); }
+    bool wait(unsigned worker, std::uint32_t seen, Time until) override;
     bool stopped() const override { return stream_.ring.stopped(); }
 
    private:

@@ -32,13 +32,14 @@ class PrepBoard {
  public:
   virtual ~PrepBoard() = default;
 
-  // The sample that is needed soonest, claimed; nothing when none is ready. Its stream lives until settled().
-  virtual std::optional<PrepTask> claim() = 0;
-  // The claimed sample is done, or bad, or its batch is published.
-  virtual void settled(const PrepTask& task, bool bad) = 0;
+  // For the worker of that number, from 0 on: the sample that is needed soonest, claimed; nothing when none is ready.
+  // Its stream lives until settled().
+  virtual std::optional<PrepTask> claim(unsigned worker) = 0;
+  // What was claimed is done, or bad; if it was the last of its batch, that is published.
+  virtual void settled(unsigned worker, const PrepTask& task, bool bad) = 0;
   virtual std::uint32_t signal() const = 0;  // read it before claim(), pass it to wait()
-  // Blocks until there may be something to claim. False: stopped.
-  virtual bool wait(std::uint32_t seen) = 0;
+  // Blocks until there may be something to claim, or that time has come. False: stopped.
+  virtual bool wait(unsigned worker, std::uint32_t seen, Time until) = 0;
   virtual bool stopped() const = 0;
 };
 

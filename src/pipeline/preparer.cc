@@ -31,10 +31,10 @@ void Preparer::run(std::uint16_t worker) {
   for (;;) {
     const std::uint32_t seen = board_.signal();
     if (board_.stopped()) return;
-    if (const auto task = board_.claim()) {
+    if (const auto task = board_.claim(worker)) {
       prepare(tools, *task, worker);
       (void)rewrite_one(tools, false);
-    } else if (!rewrite_one(tools, true) && !board_.wait(seen)) {
+    } else if (!rewrite_one(tools, true) && !board_.wait(worker, seen, kNever)) {
       return;
     }
   }
@@ -62,7 +62,7 @@ bool Preparer::rewrite_one(Tools& tools, bool idle) {
   if (!should_rewrite(idle_->mode, chance) || !idle_->rewriter.has_offers()) return false;
   if (!tools.rewriter) tools.rewriter.emplace();
   if (!idle_->rewriter.step(*tools.rewriter)) return false;
-  board_.settled({}, false);
+  board_.settled(0, {}, false);
   return true;
 }
 
@@ -84,7 +84,7 @@ void Preparer::prepare(Tools& tools, const PrepTask& task, std::uint16_t worker)
   } else if (ring.finish(task.item, {busy, runner.damaged(), runner.length(), runner.dimensions()})) {
     complete(task, worker);
   }
-  board_.settled(task, !status.ok());
+  board_.settled(worker, task, !status.ok());
 }
 
 // All samples of the slot are done, so it is this thread's alone. A batch with a failed sample is delivered as the

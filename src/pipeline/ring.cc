@@ -84,14 +84,25 @@ std::uint64_t Ring::count_of(std::uint32_t index) const {
   return std::min(slot(index).count, options_.batch);
 }
 
+bool Ring::has_claims(std::uint32_t index) const {
+  for (std::uint32_t i = 0; i < count_of(index); ++i) {
+    if (phase_of(item({index, i}).word) == kClaimed) return true;
+  }
+  return false;
+}
+
+void Ring::wait_for_claims(Time deadline) const {
+  for (std::uint32_t index = 0; index < options_.slots; ++index) {
+    while (has_claims(index) && now() < deadline) wait_as_feeder(feeder_signal(), now() + std::chrono::milliseconds(1));
+  }
+}
+
 std::optional<std::uint32_t> Ring::free_slot() {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
     const std::uint8_t phase = phase_of(slot(index).state);
     if (phase == kFree || phase == kSpoiled) return index;
     if (phase != kResting) continue;
-    bool claimed = false;
-    for (std::uint32_t i = 0; i < count_of(index); ++i) claimed |= phase_of(item({index, i}).word) == kClaimed;
-    if (!claimed) return index;
+    if (!has_claims(index)) return index;
   }
   return std::nullopt;
 }
@@ -127,18 +138,23 @@ void Ring::add_bytes(std::uint32_t index, const OriginBytes& bytes) {
   slot(index).filled_bytes.fetch_add(bytes.filled, std::memory_order_relaxed);
 }
 
-bool Ring::wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen) {
-  sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (!stopped()) futex_wait(signal, seen, kNever);
-  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+struct Ring::Signal {
+  std::atomic<std::uint32_t>& word;
+  std::atomic<std::uint32_t>& sleepers;
+};
+
+bool Ring::wait(const Signal& signal, std::uint32_t seen, Time until) {
+  signal.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (!stopped()) futex_wait(signal.word, seen, until);
+  signal.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return !stopped();
 }
 
-bool Ring::wait_for_work(std::uint32_t seen) {
-  return wait(signal_->count, signal_->sleepers, seen);
+bool Ring::wait_for_work(std::uint32_t seen, Time until) {
+  return wait({signal_->count, signal_->sleepers}, seen, until);
 }
 bool Ring::wait_for_batch(std::uint32_t seen) {
-  return wait(header().published, header().published_sleepers, seen);
+  return wait({header().published, header().published_sleepers}, seen, kNever);
 }
 std::uint32_t Ring::work_signal() const {
   return signal_->count.load(std::memory_order_seq_cst);

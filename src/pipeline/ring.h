@@ -19,6 +19,7 @@
 #include "foreload/source.h"
 #include "foreload/types.h"
 #include "plan/stream.h"
+#include "policy/prep_order.h"
 
 namespace foreload {
 
@@ -63,13 +64,6 @@ struct WorkSignal {
   std::atomic<std::uint32_t> sleepers{0};
 
   void raise();  // wakes one
-};
-
-// How a learner goes through its batches.
-struct LearnerPace {
-  std::uint64_t next = 0;  // the batch that it takes next
-  Time last{};             // when it took the one before
-  Duration step{};         // what it does with a batch, without waiting for the next
 };
 
 // What became of a sample that was ready once.
@@ -128,6 +122,7 @@ class Ring {
   std::uint32_t settled(std::uint32_t slot) const;
   std::uint32_t rejected(std::uint32_t slot) const;
   Settled settled(RingItem item) const;
+  bool is_claimed(RingItem item) const;
   const Prepared& prepared(RingItem item) const;  // REQUIRES: done
   Error reason(RingItem item) const;              // REQUIRES: bad
   // REQUIRES for these: the sample is bad, or waiting. wait_again: for other bytes; `replaced`: another sample's.
@@ -153,8 +148,8 @@ class Ring {
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
   std::optional<RingItem> claim();
   std::optional<std::uint64_t> soonest() const;  // the batch that claim() would turn to
-  // Blocks until there may be something to claim. False: stopped.
-  bool wait_for_work(std::uint32_t seen);
+  // Blocks until there may be something to claim, or that time has come. False: stopped.
+  bool wait_for_work(std::uint32_t seen, Time until);
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   RingWork work(RingItem item) const;
@@ -194,6 +189,8 @@ class Ring {
   // Stopping. ----------------------------------------------------------------------------------
   void stop();  // ends all waits
   bool stopped() const;
+  // Waits until nothing is claimed any more, or the deadline. REQUIRES: all slots are retired or leased.
+  void wait_for_claims(Time deadline) const;
   void reset();  // retires all slots that are not leased, and may wait again. REQUIRES: no feeder.
 
  private:
@@ -209,9 +206,11 @@ class Ring {
   Item& item(RingItem item) const;
   std::byte* column(std::uint32_t slot, std::size_t offset) const;
   bool done(RingItem item);
-  bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
+  struct Signal;
+  bool wait(const Signal& signal, std::uint32_t seen, Time until);
 
   std::uint64_t claimed() const;
+  bool has_claims(std::uint32_t slot) const;
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
 
   Region region_;

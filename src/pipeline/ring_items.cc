@@ -175,6 +175,10 @@ Settled Ring::settled(RingItem what) const {
   return phase == kDone ? Settled::kDone : phase == kBad ? Settled::kBad : Settled::kNotYet;
 }
 
+bool Ring::is_claimed(RingItem what) const {
+  return what.index < count_of(what.slot) && phase_of(item(what).word) == kClaimed;
+}
+
 const Prepared& Ring::prepared(RingItem what) const {
   return item(what).prepared;
 }

@@ -29,8 +29,12 @@ class WorkTable {
   static Bytes bytes_per_slot(std::uint64_t batch) { return batch * sizeof(Work); }
 
   Work& at(RingItem item) { return works_[item.slot * batch_ + item.index]; }
-  void clear() {
-    for (Work& work : works_) work = Work{};
+  // All but those that a worker may still read, in another process that was stopped.
+  void clear(const Ring& ring) {
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+      const RingItem item{static_cast<std::uint32_t>(i / batch_), static_cast<std::uint32_t>(i % batch_)};
+      if (!ring.is_claimed(item)) works_[i] = Work{};
+    }
   }
 
  private:

@@ -117,6 +117,7 @@ SharedArena::Begun SharedArena::begin(SampleId id, Bytes length, std::span<std::
     std::uint64_t wanted = header().wanted.load();
     while (wanted < last && !header().wanted.compare_exchange_weak(wanted, last)) {
     }
+    if (wanted < last && on_wanted_) on_wanted_();
     return Begun::kNotYet;
   }
   Slot& home = slot(id);

@@ -64,7 +64,9 @@ class SharedArena : private LeaseBook {
   Bytes wanted() const;
   Bytes end() const { return end_; }
   void reserved_to(Bytes end);  // never less than before
-  Bytes used() const;           // Σ footprint of what is resident; O(1)
+  // Called when somebody here wants more than is reserved. Before anything else.
+  void on_wanted(std::function<void()> call) { on_wanted_ = std::move(call); }
+  Bytes used() const;  // Σ footprint of what is resident; O(1)
 
  private:
   struct Header;
@@ -84,6 +86,7 @@ class SharedArena : private LeaseBook {
   Bytes end_;
   MemberId self_;
   std::function<bool(MemberId)> is_alive_;
+  std::function<void()> on_wanted_;
 };
 
 }  // namespace foreload

@@ -1,0 +1,204 @@
+#include "host/workshop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "policy/prep_order.h"
+
+namespace foreload {
+namespace {
+
+constexpr Duration kLook = std::chrono::milliseconds(200);
+
+}  // namespace
+
+struct Workshop::Helped {
+  ObjectId id = 0;
+  std::shared_ptr<SharedObject> memory;
+  std::shared_ptr<SharedObject> homes;  // may be null
+  Chain chain;
+  std::shared_ptr<Ring> ring;
+  PrepStream stream;
+
+  Helped(ObjectId object, std::shared_ptr<SharedObject> own, std::shared_ptr<SharedObject> shared, Chain compiled,
+         std::shared_ptr<Ring> batches)
+      : id(object),
+        memory(std::move(own)),
+        homes(std::move(shared)),
+        chain(std::move(compiled)),
+        ring(std::move(batches)),
+        stream{.ring = *ring, .chain = chain} {}
+};
+
+Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member, const WorkshopOptions& options) {
+  std::shared_ptr<Workshop> workshop(new Workshop(std::move(member), options));
+  FORELOAD_TRY(workshop->start());
+  return workshop;
+}
+
+Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options)
+    : member_(std::move(member)),
+      options_(options),
+      scratch_(options.scratch, std::max(options.threads, 1u)),
+      preparer_(*this, scratch_, nullptr),
+      places_(options.threads),
+      streams_(std::make_shared<const Streams>()) {}
+
+Status Workshop::start() {
+  member_->on_death([this](MemberId dead) { take_back(dead); });
+  FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
+  threads_.push_back(std::move(list));
+  for (unsigned i = 0; i < options_.threads; ++i) {
+    const auto body = [this, i] { preparer_.run(static_cast<std::uint16_t>(i)); };
+    FORELOAD_ASSIGN(Thread worker, Thread::start(fmt::format("fl-prep-{}", i), body));
+    threads_.push_back(std::move(worker));
+  }
+  return {};
+}
+
+Workshop::~Workshop() {
+  stopping_ = true;
+  scratch_.stop();
+  WorkSignal& work = member_->control().work_signal();
+  work.count.fetch_add(1);
+  futex_wake_all(work.count);
+  member_->control().announce();
+  threads_.clear();
+  member_->on_death(nullptr);
+  for (unsigned worker = 0; worker < places_.size(); ++worker) rest(worker);
+}
+
+std::shared_ptr<const Workshop::Streams> Workshop::streams() const {
+  MutexLock lock(mutex_);
+  return streams_;
+}
+
+// A core is taken only when there is something to do, and kept until there is nothing.
+bool Workshop::has_core(unsigned worker) {
+  Control& control = member_->control();
+  std::optional<Control::Core>& core = places_[worker].core;
+  const Time current = now();
+  if (core && control.renew(*core, current)) return true;
+  core = control.take_core(current);
+  return core.has_value();
+}
+
+void Workshop::rest(unsigned worker) {
+  std::optional<Control::Core>& core = places_[worker].core;
+  if (core) member_->control().give_back(*core);
+  core.reset();
+}
+
+std::optional<PrepTask> Workshop::claim(unsigned worker) {
+  const auto list = streams();
+  const Time current = now();
+  while (!stopping_) {
+    const std::shared_ptr<Helped>* best = nullptr;
+    Time needed{};
+    for (const auto& stream : *list) {
+      const auto number = stream->ring->soonest();
+      if (!number) continue;
+      const Time when = needed_at(stream->ring->pace(), *number, current);
+      if (best != nullptr && when >= needed) continue;
+      best = &stream;
+      needed = when;
+    }
+    if (best == nullptr || !has_core(worker)) return std::nullopt;
+    const auto item = (*best)->ring->claim();
+    if (!item) continue;  // somebody was quicker
+    places_[worker].stream = *best;
+    return PrepTask{&(*best)->stream, *item};
+  }
+  return std::nullopt;
+}
+
+void Workshop::settled(unsigned worker, const PrepTask& task, bool bad) {
+  Ring& ring = task.stream->ring;
+  if (bad || ring.take_call()) ring.wake_feeder();
+  places_[worker].stream.reset();
+}
+
+std::uint32_t Workshop::signal() const {
+  return member_->control().work_signal().count.load(std::memory_order_seq_cst);
+}
+
+bool Workshop::wait(unsigned worker, std::uint32_t seen, Time until) {
+  rest(worker);
+  WorkSignal& work = member_->control().work_signal();
+  work.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (!stopping_) futex_wait(work.count, seen, until);
+  work.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  return !stopping_;
+}
+
+void Workshop::take_back(MemberId dead) {
+  for (const auto& stream : *streams()) stream->ring->take_back(dead);
+}
+
+void Workshop::keep_list() {
+  while (!stopping_) {
+    const std::uint32_t seen = member_->control().version();
+    update_list();
+    if (!stopping_) member_->control().wait_for_version(seen, now() + kLook);
+  }
+}
+
+void Workshop::update_list() {
+  const auto before = streams();
+  auto after = std::make_shared<Streams>();
+  const std::uint32_t version = member_->control().version();
+  for (const ObjectInfo& object : member_->control().objects()) {
+    if (object.key.kind != ObjectKey::Kind::kRing || object.dropped || object.users == 0) continue;
+    const auto known = std::ranges::find(*before, object.id, [](const auto& stream) { return stream->id; });
+    if (known != before->end()) {
+      after->push_back(*known);
+      continue;
+    }
+    const auto refused = refused_.find(object.id);
+    if (refused != refused_.end() && refused->second == version) continue;
+    auto attached = attach(object);
+    if (attached.ok()) {
+      after->push_back(std::move(*attached));
+    } else {
+      refused_[object.id] = version;
+    }
+  }
+  if (refused_.size() > Control::kMostObjects) refused_.clear();
+  if (*after == *before) return;
+  {
+    MutexLock lock(mutex_);
+    streams_ = std::move(after);
+  }
+  member_->control().work_signal().raise();  // what a new stream has ready was announced before it was on the list
+}
+
+Result<std::shared_ptr<Workshop::Helped>> Workshop::attach(const ObjectInfo& object) {
+  FORELOAD_ASSIGN(auto memory, member_->fetch(object.id));
+  const std::span<std::byte> bytes = memory->memory().bytes();
+  FORELOAD_ASSIGN(const StreamCard card, read_card(bytes, bytes.size()));
+  FORELOAD_ASSIGN(Chain chain, Chain::compile(card.chain));
+  if (chain.output().bytes() != card.ring.sample_bytes || chain.ragged_element() != card.ring.ragged_element ||
+      chain.mixes() != card.ring.mixes) {
+    return Error{Code::kInvalid, "the chain of a stream does not fit its ring"};
+  }
+  std::shared_ptr<SharedObject> homes;
+  if (card.homes != 0) {
+    FORELOAD_ASSIGN(homes, member_->fetch(card.homes));
+  }
+  FORELOAD_ASSIGN(Region region, Region::map_file(memory->memory().file(), card.ring_offset(),
+                                                  bytes.size() - card.ring_offset(), "the batches"));
+  auto ring = Ring::attach(card.ring, std::move(region));
+  ring->set_member(member_->id(), &member_->control().work_signal());
+  auto helped = std::make_shared<Helped>(object.id, memory, homes, std::move(chain), std::move(ring));
+  helped->stream.memory = {bytes.subspan(StreamCard::kBytes, card.arena),
+                           homes ? std::span<const std::byte>(homes->memory().bytes()) : std::span<const std::byte>()};
+  helped->stream.seed = card.seed;
+  helped->stream.positions = card.positions;
+  helped->stream.serial = ++serial_;
+  return helped;
+}
+
+}  // namespace foreload
