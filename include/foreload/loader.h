@@ -90,6 +90,8 @@ struct LoaderOptions {
   Bytes disk_bytes = 0;       // of it at most; 0: what the dataset needs, if 90 % of the free space are enough
   unsigned threads = 0;       // prep threads; 0: as many as the process may run on
   unsigned held_batches = 2;  // how many batches the caller may hold at once
+  std::string host{};         // processes of this machine that give the same name share cache and prep; `memory` is for
+                              // all of them together. Empty: this process alone
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   Epoch epochs = 0;  // how many will be read; 0: not known. Nothing is fetched beyond them

@@ -67,6 +67,8 @@ class Source {
   virtual Bytes max_length() const = 0;
   // xxh3 over (N; per id: key, length, label), or over what these follow from (token sequences).
   virtual std::uint64_t fingerprint() const = 0;
+  // Hash of the sizes and times of all files: caches of bytes are good for one of these.
+  virtual std::uint64_t validators() const;
 };
 
 // Flat files of unsigned integers, little-endian; every `sequence` of them are a sample, in each file from its

@@ -147,7 +147,7 @@ Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
   for (;;) {
     FORELOAD_ASSIGN(const Control::Found found, control_.find_or_add(needs.key, needs.bytes, needs.reserve));
     if (found.is_new) return make(found.object.id, needs);
-    if (found.object.bytes != needs.bytes) {
+    if (found.object.bytes != needs.bytes && !needs.any_size) {
       return Error{Code::kMismatch, fmt::format("the host has {} bytes where this process would make {}",
                                                 found.object.bytes, needs.bytes)};
     }
@@ -202,6 +202,19 @@ std::optional<Descriptor> Member::ask_for(const ObjectInfo& object) const {
     if (reply && reply->kind == HostReply::Kind::kObject) return std::move(frame.files.front());
   }
   return std::nullopt;
+}
+
+Status Member::reserve_more(Bytes bytes) {
+  MutexLock lock(mutex_);
+  FORELOAD_TRY(control_.reserve(reserved_ + bytes));
+  reserved_ += bytes;
+  return {};
+}
+
+Status Member::reserve_less(Bytes bytes) {
+  MutexLock lock(mutex_);
+  reserved_ -= bytes;
+  return control_.reserve(reserved_);
 }
 
 void Member::on_death(std::function<void(MemberId)> take_back) {

@@ -18,6 +18,7 @@
 namespace foreload {
 
 class Member;
+class Workshop;
 
 // The memory of an object. Its holder hands it out to other members while this lives.
 class SharedObject {
@@ -39,8 +40,9 @@ class SharedObject {
 
 struct ObjectNeeds {
   ObjectKey key{};
-  Bytes bytes = 0;    // of its memory
-  Bytes reserve = 0;  // of the budget, to begin with
+  Bytes bytes = 0;        // of its memory
+  bool any_size = false;  // what is there may have another size
+  Bytes reserve = 0;      // of the budget, to begin with
   // Fills new memory, before anybody else has it.
   std::function<Status(const SharedMemory&)> fill{};
 };
@@ -61,11 +63,16 @@ class Member : public std::enable_shared_from_this<Member> {
   // One that is there, to help those who use it. kNotFound: it has ended.
   Result<std::shared_ptr<SharedObject>> fetch(ObjectId object) FORELOAD_EXCLUDES(mutex_);
 
+  // Of the budget, for this process beside objects. kNoMemory says how much is left.
+  Status reserve_more(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
+  Status reserve_less(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
+
   // Called with each dead member before its place is given to others. May be called again for the same one.
   void on_death(std::function<void(MemberId)> take_back) FORELOAD_EXCLUDES(mutex_);
 
  private:
   friend class SharedObject;
+  friend class Workshop;  // there is one for all loaders of the process
   struct Guest {
     Descriptor socket;
     Time since{};
@@ -93,6 +100,8 @@ class Member : public std::enable_shared_from_this<Member> {
   Mutex mutex_;
   std::map<ObjectId, std::weak_ptr<SharedObject>> held_ FORELOAD_GUARDED_BY(mutex_);
   std::function<void(MemberId)> take_back_ FORELOAD_GUARDED_BY(mutex_);
+  Bytes reserved_ FORELOAD_GUARDED_BY(mutex_) = 0;
+  std::weak_ptr<Workshop> workshop_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<Thread> threads_;  // one, when it serves
 };
 

@@ -34,8 +34,11 @@ struct Workshop::Helped {
 };
 
 Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member, const WorkshopOptions& options) {
-  std::shared_ptr<Workshop> workshop(new Workshop(std::move(member), options));
+  MutexLock lock(member->mutex_);
+  if (auto there = member->workshop_.lock()) return there;
+  std::shared_ptr<Workshop> workshop(new Workshop(member, options));
   FORELOAD_TRY(workshop->start());
+  member->workshop_ = workshop;
   return workshop;
 }
 
@@ -48,7 +51,7 @@ Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& option
       streams_(std::make_shared<const Streams>()) {}
 
 Status Workshop::start() {
-  member_->on_death([this](MemberId dead) { take_back(dead); });
+  member_->take_back_ = [this](MemberId dead) { take_back(dead); };
   FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
   threads_.push_back(std::move(list));
   for (unsigned i = 0; i < options_.threads; ++i) {

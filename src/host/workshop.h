@@ -26,6 +26,7 @@ struct WorkshopOptions {
 
 class Workshop : private PrepBoard {
  public:
+  // This process's, made now if there is none.
   static Result<std::shared_ptr<Workshop>> open(std::shared_ptr<Member> member, const WorkshopOptions& options);
   ~Workshop();
 
@@ -37,7 +38,7 @@ class Workshop : private PrepBoard {
   using Streams = std::vector<std::shared_ptr<Helped>>;
 
   Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options);
-  Status start();
+  Status start() FORELOAD_REQUIRES(member_->mutex_);
 
   std::optional<PrepTask> claim(unsigned worker) override;
   void settled(unsigned worker, const PrepTask& task, bool bad) override;

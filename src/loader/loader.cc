@@ -13,8 +13,10 @@
 #include "loader/accounts.h"
 #include "loader/disk.h"
 #include "loader/homes_plan.h"
+#include "loader/host_seat.h"
 #include "loader/lease_desk.h"
 #include "loader/order.h"
+#include "loader/pace_keeper.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
 #include "pipeline/pipeline.h"
@@ -67,12 +69,14 @@ class Loader::Parts {
   Placement placement_;
   Bytes capacity_ = 0;  // of the cache
   std::unique_ptr<EventRecord> record_;
+  std::unique_ptr<HostSeat> seat_;  // null: this process is alone
   std::unique_ptr<Arena> arena_;
   std::optional<DimensionTable> dimensions_;
   std::unique_ptr<TierStack> tiers_;
   std::shared_ptr<LeaseDesk> desk_;
   std::unique_ptr<Pipeline> pipeline_;
   Accounts accounts_;
+  PaceKeeper pace_;
 
   Epoch epoch_ = 0;
   std::uint64_t step_ = 0;      // the next batch
@@ -89,6 +93,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_TRY(check_options(options));
   FORELOAD_TRY(check_order(options));
   FORELOAD_TRY(check_disk(options));
+  FORELOAD_TRY(check_host(options));
   std::unique_ptr<Parts> parts(new Parts(std::move(options)));
   const LoaderOptions& asked = parts->options_;
   SourceOptions from = asked.source;
@@ -97,15 +102,23 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_ASSIGN(parts->source_, open_source(from));
   FORELOAD_TRY(check_against(asked, *parts->source_));
   FORELOAD_ASSIGN(const Schedule schedule, make_schedule(asked, parts->source_->size()));
-  FORELOAD_ASSIGN(Chain chain, compile_chain(asked, *parts->source_));
+  FORELOAD_ASSIGN(const ChainOptions chosen, choose_chain(asked, *parts->source_));
+  FORELOAD_ASSIGN(Chain chain, Chain::compile(chosen));
   JobShape shape = job_shape(asked, *parts->source_);
   shape.unit = chain.unit();
   FORELOAD_TRY(check_pairs(shape));
   const SliceAssignment assignment(shape);
   parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
   parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
-  FORELOAD_ASSIGN(const SizedPlan sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));
-  parts->budget_ = sized.budget;
+  SizedPlan sized;
+  if (asked.host.empty()) {
+    FORELOAD_ASSIGN(sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));
+  } else {
+    FORELOAD_ASSIGN(parts->seat_,
+                    HostSeat::open({asked, *parts->source_, chain, chosen, *parts->stream_, parts->threads_}));
+    sized = parts->seat_->sized();
+  }
+  parts->budget_ = parts->seat_ ? parts->seat_->budget() : sized.budget;
   std::vector<double>().swap(parts->options_.weights);  // the schedule has its table
   FORELOAD_TRY(parts->open_tiers(sized, seams));
   FORELOAD_TRY(parts->open_pipeline(sized, std::move(chain), seams));
@@ -117,11 +130,16 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   const MemoryPlan& memory = sized.memory;
   placement_ = plan_homes(options_, source, sized, *stream_);
   capacity_ = evicts(options_.eviction) ? memory.home : placement_.bytes();
-  FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
-                                         .home = memory.home,
-                                         .transit = memory.transit,
-                                         .urgent = memory.urgent,
-                                         .growth = memory.growth}));
+  if (seat_) {
+    arena_ = seat_->make_arena();
+    capacity_ = seat_->homes_capacity();
+  } else {
+    FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
+                                           .home = memory.home,
+                                           .transit = memory.transit,
+                                           .urgent = memory.urgent,
+                                           .growth = memory.growth}));
+  }
   FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
   std::optional<Throttle> throttle;
   if (!options_.storage.empty()) {
@@ -143,7 +161,13 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
 Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams) {
   chain_ = std::move(chain);
   const std::uint64_t batch = stream_->assignment().max_share();
-  FORELOAD_ASSIGN(auto ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));
+  std::shared_ptr<Ring> ring;
+  if (seat_) {
+    ring = seat_->make_ring();
+    FORELOAD_TRY(seat_->serve(*tiers_, *ring));
+  } else {
+    FORELOAD_ASSIGN(ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));
+  }
   desk_ = std::make_shared<LeaseDesk>(std::move(ring), chain_->output());
   if (!options_.record.empty()) {
     FORELOAD_ASSIGN(record_, EventRecord::create(options_.record));
@@ -161,7 +185,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
                       .limits = options_.limits,
                       .longest_sample = sized.longest_sample,
                       .scratch = sized.memory.scratch,
-                      .threads = threads_,
+                      .threads = seat_ ? 0 : threads_,
                       .rewrite = rewrite_mode(options_),
                       .batch = batch,
                       .hold = sized.memory.hold,
@@ -178,10 +202,12 @@ Loader::Parts::~Parts() {
     (void)pipeline_.release();
     (void)tiers_.release();
     (void)record_.release();
+    (void)seat_.release();
     return;
   }
   desk_->tell(nullptr);
   pipeline_->stop();
+  if (seat_) seat_->stop();
   pass_on_warnings();
   if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job
   const Status recorded = record_ ? record_->close() : Status();
@@ -261,6 +287,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   Ring& ring = desk_->ring();
   const Time delivered = now();
   Batch batch = desk_->lend(slot);
+  pace_.taken(ring, ring.plan_of(slot).number, asked, delivered);
   if (auto error = ring.error_of(slot)) {
     error_ = std::move(error);
     return *error_;
@@ -332,7 +359,7 @@ LoaderStats Loader::Parts::stats() const {
           .quarantine = pipeline_->quarantine(),
           .memory_budget = budget_,
           .cache_capacity = capacity_,
-          .cached_bytes = arena_->home_used(),
+          .cached_bytes = seat_ && seat_->homes() ? seat_->homes()->used() : arena_->home_used(),
           .disk_capacity = disk != nullptr ? disk->store().capacity() : 0,
           .disk_used = disk != nullptr ? disk->store().used_bytes() : 0,
           .disk_damaged = disk != nullptr ? disk->store().damaged() : 0,

@@ -126,7 +126,7 @@ Status check_against(const LoaderOptions& options, const Source& source) {
       shape.global_batch, sum, source.uri(), size));
 }
 
-Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) {
+Result<ChainOptions> choose_chain(const LoaderOptions& options, const Source& source) {
   ChainOptions chain{.transforms = options.chain,
                      .dtype = options.dtype,
                      .layout = options.layout,
@@ -137,7 +137,7 @@ Result<Chain> compile_chain(const LoaderOptions& options, const Source& source) 
   } else if (chain.transforms.empty()) {
     FORELOAD_ASSIGN(chain.transforms, suitable_chain(source));
   }
-  return Chain::compile(chain);
+  return chain;
 }
 
 namespace {
@@ -225,7 +225,8 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .mean_footprint = mean,
       .direct = options.direct_io,
       .cache = options.cache,
-      .substitutes = options.on_error == OnError::kReplace,
+      // Of what another process is slow to read, one sample at a time can be read here, too.
+      .substitutes = options.on_error == OnError::kReplace || !options.host.empty(),
       .hold = window * mean / 4 * 5,
   };
   FORELOAD_ASSIGN(sized.memory, plan_memory(needs));

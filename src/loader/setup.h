@@ -24,7 +24,7 @@ JobShape job_shape(const LoaderOptions& options, const Source& source);
 // A chain that mixes pairs needs whole ones on every rank.
 Status check_pairs(const JobShape& shape);
 // The options' chain, or what suits the dataset's first sample.
-Result<Chain> compile_chain(const LoaderOptions& options, const Source& source);
+Result<ChainOptions> choose_chain(const LoaderOptions& options, const Source& source);
 
 RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots);
 

@@ -2,9 +2,19 @@
 
 #include <fmt/format.h>
 
+#include "base/hash.h"
 #include "source/warnings.h"
 
 namespace foreload {
+
+std::uint64_t Source::validators() const {
+  Hasher hash;
+  for (SampleId id = 0; id < size(); ++id) {
+    const FileStamp stamp = locate(id).stamp;
+    hash.add(stamp.size).add(static_cast<std::uint64_t>(stamp.mtime_ns));
+  }
+  return hash.value();
+}
 
 std::string describe_sample(const Source& source, SampleId id) {
   const Extent extent = source.locate(id);

@@ -34,6 +34,7 @@ class IndexedSource final : public LocalSource {
   Bytes total_bytes() const override { return index().total_bytes(); }
   Bytes max_length() const override { return index().max_length(); }
   std::uint64_t fingerprint() const override { return index().fingerprint(); }
+  std::uint64_t validators() const override;
   std::uint64_t files() const override { return index().kind() == IndexKind::kTar ? index().shards() : size(); }
   Status store_dimensions(std::span<const Dimensions> dimensions) const override;
 
@@ -45,6 +46,18 @@ class IndexedSource final : public LocalSource {
   const CachedIndex cached_;
   const std::optional<RecordRows> rows_;
 };
+
+// As Source::validators(), but nothing is located.
+std::uint64_t IndexedSource::validators() const {
+  Hasher hash;
+  const bool folder = index().kind() == IndexKind::kFolder;
+  for (SampleId id = 0; folder && id < size(); ++id) hash.add(static_cast<std::uint64_t>(index().mtime_ns(id)));
+  for (std::uint64_t i = 0; !folder && i < index().shards(); ++i) {
+    const FileStamp stamp = index().shard_stamp(i);
+    hash.add(stamp.size).add(static_cast<std::uint64_t>(stamp.mtime_ns));
+  }
+  return hash.value();
+}
 
 Extent IndexedSource::locate(SampleId id) const {
   const Place& place = dataset_->place();

@@ -1,0 +1,191 @@
+// How the host's budget is divided: a stream may take a share of it, chosen so that the streams of all ranks, or of
+// four jobs, take half at most. What is left is for homes, which grow into it as they are needed.
+#include "loader/host_seat.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "policy/eviction.h"
+
+namespace foreload {
+namespace {
+
+constexpr Bytes kExtent = 256_MiB;  // of homes, reserved at once
+constexpr Bytes kPage = 4096;
+constexpr Bytes kStreams = 4;  // that a host has room for in any case
+
+Bytes whole_pages(Bytes bytes) {
+  return (bytes + kPage - 1) / kPage * kPage;
+}
+
+}  // namespace
+
+Status check_host(const LoaderOptions& options) {
+  if (options.host.empty()) return {};
+  if (evicts(options.eviction)) {
+    return Error{Code::kInvalid,
+                 "eviction belady and lru are for processes that can not share a cache; members of a host share one: "
+                 "leave out eviction, or host"};
+  }
+  if (options.rewrite == Rewrite::kOn) {
+    return Error{Code::kInvalid,
+                 "rewrite on does not go with host: other members may be reading what would be rewritten. Convert the "
+                 "dataset instead (foreload convert), or leave out one of them"};
+  }
+  return {};
+}
+
+Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
+  JoinOptions join{.budget = needs.options.memory, .own_budget = available_memory() / 2};
+  FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join));
+  std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member)));
+  seat->warn_ = needs.options.warn;
+  FORELOAD_TRY(seat->plan(needs));
+  if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
+  FORELOAD_TRY(seat->open_stream(needs));
+  const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch};
+  FORELOAD_ASSIGN(seat->workshop_, Workshop::open(seat->member_, workers));
+  return seat;
+}
+
+HostSeat::~HostSeat() {
+  stop();
+  if (share_ > 0) (void)member_->reserve_less(share_).ok();
+}
+
+// What the stream needs without a cache of its own; more of the budget when the usual share is not enough.
+Status HostSeat::plan(const Needs& needs) {
+  LoaderOptions own = needs.options;
+  own.cache = false;
+  own.memory = budget() / 2 / std::max<Bytes>(needs.options.world, kStreams);
+  for (;;) {
+    auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
+    if (sized.ok()) {
+      sized_ = *sized;
+      break;
+    }
+    if (own.memory >= budget() / 2) return sized.error();
+    own.memory = std::min(own.memory * 2, budget() / 2);
+  }
+  const MemoryPlan& memory = sized_.memory;
+  arena_options_ = {.samples = needs.source.size(), .transit = memory.transit, .urgent = memory.urgent};
+  share_ = memory.scratch + memory.bounce;
+  return member_->reserve_more(share_);
+}
+
+Status HostSeat::open_homes(const Needs& needs) {
+  const std::uint64_t samples = needs.source.size();
+  const Bytes streams = std::max<Bytes>(needs.options.world, kStreams) * sized_.budget;
+  const Bytes all = needs.source.total_bytes() + samples * 16;
+  const Bytes table = SharedArena::table_bytes(samples);
+  const Bytes left = budget() - std::min(budget(), streams + table);
+  const SharedArenaOptions homes{.samples = samples, .homes = whole_pages(std::min(all, left))};
+  const auto fill = [&](const SharedMemory& memory) -> Status {
+    FORELOAD_TRY(memory.reserve(0, table));
+    std::uint64_t position = 0;
+    const Schedule& order = needs.stream.schedule();
+    const auto next = [&]() -> std::optional<SampleId> {
+      return position < order.size() ? std::optional(order.sample_at(0, position++)) : std::nullopt;
+    };
+    SharedArena::format(memory.bytes(), homes, next, [&](SampleId id) { return needs.source.length(id); });
+    return {};
+  };
+  const ObjectKey key{ObjectKey::Kind::kArena, needs.source.fingerprint(), needs.source.validators()};
+  FORELOAD_ASSIGN(
+      homes_,
+      member_->open(
+          {.key = key, .bytes = SharedArena::region_bytes(homes), .any_size = true, .reserve = table, .fill = fill}));
+  const std::span<std::byte> bytes = homes_->memory().bytes();
+  const SharedArenaOptions made{.samples = samples, .homes = bytes.size() - std::min(table, bytes.size())};
+  FORELOAD_ASSIGN(arena_, SharedArena::open(bytes, made, member_->id(),
+                                            [this](MemberId id) { return member_->control().is_alive(id); }));
+  return {};
+}
+
+Bytes HostSeat::homes_capacity() const {
+  return arena_ ? arena_->end() - SharedArena::table_bytes(arena_options_.samples) : 0;
+}
+
+Status HostSeat::open_stream(const Needs& needs) {
+  card_ = {.ring = ring_options(needs.chain, needs.stream.assignment(), needs.source, sized_.memory.slots),
+           .arena = Arena::region_bytes(arena_options_),
+           .seed = needs.options.seed,
+           .positions = needs.stream.schedule().size(),
+           .homes = homes_ ? homes_->id() : 0,
+           .rank = needs.options.rank,
+           .world = needs.options.world,
+           .chain = needs.chain_options};
+  std::random_device random;
+  const ObjectKey key{ObjectKey::Kind::kRing, std::uint64_t{random()} << 32 | random(), std::uint64_t{random()}};
+  const Bytes bytes = card_.region_bytes();
+  const auto fill = [&](const SharedMemory& memory) -> Status {
+    FORELOAD_TRY(memory.reserve(0, bytes));
+    // Others may map it as soon as it is there: the ring is complete before the card is.
+    FORELOAD_ASSIGN(arena_region_,
+                    Region::map_file(memory.file(), StreamCard::kBytes, card_.arena, "bytes in transit"));
+    FORELOAD_ASSIGN(ring_region_,
+                    Region::map_file(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
+    return write_card(card_, memory.bytes());
+  };
+  FORELOAD_ASSIGN(stream_, member_->open({.key = key, .bytes = bytes, .reserve = bytes, .fill = fill}));
+  return {};
+}
+
+std::unique_ptr<Arena> HostSeat::make_arena() {
+  return Arena::create(arena_options_, std::move(*arena_region_));
+}
+
+std::shared_ptr<Ring> HostSeat::make_ring() {
+  auto ring = Ring::create(card_.ring, std::move(*ring_region_));
+  ring->set_member(member_->id(), &member_->control().work_signal());
+  return ring;
+}
+
+Status HostSeat::serve(TierStack& tiers, Ring& ring) {
+  ring_ = &ring;
+  if (arena_) {
+    tiers.share_homes(arena_.get());
+    arena_->on_wanted([&ring] { ring.wake_feeder(); });
+  }
+  FORELOAD_ASSIGN(Thread thread, Thread::start("fl-seat", [this, &tiers, &ring] { run(tiers, ring); }));
+  threads_.push_back(std::move(thread));
+  return {};
+}
+
+void HostSeat::stop() {
+  if (threads_.empty()) return;
+  stopping_ = true;
+  ring_->wake_feeder();
+  threads_.clear();
+}
+
+void HostSeat::run(TierStack& tiers, Ring& ring) {
+  while (!stopping_) {
+    const std::uint32_t seen = ring.feeder_signal();
+    if (arena_ && !refused_ && arena_->wanted() > arena_->reserved()) grow();
+    tiers.wake();
+    if (!stopping_) ring.wait_as_feeder(seen, kNever);
+  }
+}
+
+// Several members may do this at the same time: each step sets what it should be, whoever comes first.
+void HostSeat::grow() {
+  while (!refused_ && !stopping_ && arena_->wanted() > arena_->reserved()) {
+    const Bytes from = arena_->reserved();
+    const Bytes to = std::min(whole_pages(arena_->end()), from + kExtent);
+    Status grown = member_->control().resize(homes_->id(), to);
+    if (grown.ok()) grown = homes_->memory().reserve(from, to - from);
+    if (grown.ok()) {
+      arena_->reserved_to(to);
+    } else {
+      refused_ = true;
+      (void)member_->control().resize(homes_->id(), from).ok();
+    }
+  }
+}
+
+}  // namespace foreload

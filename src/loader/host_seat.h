@@ -1,0 +1,78 @@
+// HostSeat: a loader's place in a host: the homes of samples that all members share, the memory of its own stream,
+// which workers of any member may work on, and this process's workers. A thread of it wakes the fetcher when other
+// processes have something to tell, and reserves memory for homes before they are used.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread.h"
+#include "foreload/loader.h"
+#include "host/member.h"
+#include "host/stream_card.h"
+#include "host/workshop.h"
+#include "loader/setup.h"
+#include "plan/stream.h"
+#include "tier/arena.h"
+#include "tier/shared_arena.h"
+#include "tier/tier_stack.h"
+
+namespace foreload {
+
+// Options that do not go together with a host.
+Status check_host(const LoaderOptions& options);
+
+class HostSeat {
+ public:
+  // What the loader knows of its stream.
+  struct Needs {
+    const LoaderOptions& options;
+    const Source& source;
+    const Chain& chain;
+    const ChainOptions& chain_options;
+    const Stream& stream;
+    unsigned threads;
+  };
+  static Result<std::unique_ptr<HostSeat>> open(const Needs& needs);
+  ~HostSeat();
+
+  const SizedPlan& sized() const { return sized_; }
+  Bytes budget() const { return member_->control().budget(); }
+  SharedArena* homes() const { return arena_.get(); }  // null: nothing is cached
+  Bytes homes_capacity() const;
+  std::unique_ptr<Arena> make_arena();
+  std::shared_ptr<Ring> make_ring();
+  // From now on. Both must live until stop().
+  Status serve(TierStack& tiers, Ring& ring);
+  void stop();
+
+ private:
+  explicit HostSeat(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  Status plan(const Needs& needs);
+  Status open_homes(const Needs& needs);
+  Status open_stream(const Needs& needs);
+  void run(TierStack& tiers, Ring& ring);
+  void grow();
+
+  std::shared_ptr<Member> member_;
+  std::shared_ptr<Workshop> workshop_;
+  SizedPlan sized_{};
+  Bytes share_ = 0;  // of the budget, for this stream and what belongs to it
+  std::shared_ptr<SharedObject> homes_;
+  std::unique_ptr<SharedArena> arena_;
+  ArenaOptions arena_options_{};
+  StreamCard card_{};
+  std::shared_ptr<SharedObject> stream_;
+  std::optional<Region> arena_region_;
+  std::optional<Region> ring_region_;
+  std::function<void(const std::string&)> warn_;
+  std::atomic<bool> stopping_{false};
+  bool refused_ = false;  // the machine or the budget gave no more for homes
+  Ring* ring_ = nullptr;
+  std::vector<Thread> threads_;
+};
+
+}  // namespace foreload
