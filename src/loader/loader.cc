@@ -121,6 +121,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
                                          .home = memory.home,
                                          .transit = memory.transit,
                                          .urgent = memory.urgent,
+                                         .onward = memory.onward,
                                          .growth = memory.growth}));
   FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
   std::optional<Throttle> throttle;

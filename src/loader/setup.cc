@@ -210,6 +210,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .mean_footprint = mean,
       .direct = options.direct_io,
       .cache = options.cache,
+      .disk = !options.disk.empty(),
       .substitutes = options.on_error == OnError::kReplace,
       .hold = window * mean / 4 * 5,
   };

@@ -1,10 +1,10 @@
-// Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and three
-// ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through) and *urgent* (room
-// for one substitute while transit is full). A slot moves absent → flying → resident, and back when it is
-// freed or evicted; whoever moves it to
-// flying reads the bytes, everyone else joins: one flight per sample. All methods: any thread, never block.
+// Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and four
+// ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through), *urgent* (room
+// for one substitute while transit is full) and *onward* (room for what goes to the disk while transit is full). A
+// slot moves absent → flying → resident, and back when it is freed or evicted; whoever moves it to flying reads the
+// bytes, everyone else joins: one flight per sample. All methods: any thread, never block.
 //
-//   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ]
+//   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ][ onward ]
 #pragma once
 
 #include <atomic>
@@ -53,13 +53,15 @@ class Lease {
   std::span<const std::byte> bytes_;
 };
 
-enum class Area : std::uint8_t { kHome, kTransit, kUrgent };
+enum class Area : std::uint8_t { kHome, kTransit, kUrgent, kOnward };
+inline constexpr int kAreas = 4;
 
 struct ArenaOptions {
   std::uint64_t samples = 0;
   Bytes home = 0;  // usable bytes: what footprints may add up to
   Bytes transit = 0;
   Bytes urgent = 0;
+  Bytes onward = 0;
   bool growth = false;  // every home has room for grown() bytes
 };
 
@@ -130,7 +132,7 @@ class Arena {
   std::uint64_t samples_;
   bool growth_;
   mutable Mutex mutex_;
-  std::optional<Range> ranges_[3] FORELOAD_GUARDED_BY(mutex_);
+  std::optional<Range> ranges_[kAreas] FORELOAD_GUARDED_BY(mutex_);
 };
 
 }  // namespace foreload

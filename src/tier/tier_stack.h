@@ -102,7 +102,15 @@ class TierStack {
   // Reads all of a sample of which a part was read, in its place. False: not now, and the lease is still the caller's.
   // REQUIRES: the only lease on it.
   bool complete(SampleId id, Lease& lease, Time now);
+  // Where it would have to be read; nothing: it is in memory, or on its way there.
+  std::optional<Origin> whereabouts(SampleId id) const {
+    if (!arena_.is_absent(id)) return std::nullopt;
+    return on_disk(id) ? Origin::kDisk : Origin::kSource;
+  }
   std::size_t waiting(Origin origin) const { return queue(origin).size(); }
+  Bytes filling(Origin origin) const {
+    return filling_[static_cast<std::size_t>(origin)];
+  }  // asked for, for nobody yet
   unsigned in_flight(Origin origin) const { return flying_[static_cast<std::size_t>(origin)]; }
   // The oldest read that waits for its origin. Nothing: there is none, or the engine is busy.
   std::optional<Started> start_next(Origin origin, Time now);
@@ -138,6 +146,8 @@ class TierStack {
   const std::deque<SampleId>& queue(Origin origin) const { return queues_[static_cast<std::size_t>(origin)]; }
   std::optional<std::span<std::byte>> take_room(const Request& request, Bytes length);
   void start(SampleId id, Flight& flight, Time now);
+  // Is it only to fill a home? Not any more.
+  bool take_over(Flight& flight);
   bool is_partial(SampleId id);
   void remember_partial(SampleId id);
   bool is_busy(const Flight& flight) const;
@@ -153,6 +163,7 @@ class TierStack {
   std::unordered_map<SampleId, Flight> flights_;  // waiting or started
   std::array<std::deque<SampleId>, kOrigins> queues_;
   std::array<unsigned, kOrigins> flying_{};
+  std::array<Bytes, kOrigins> filling_{};
   std::unordered_set<SampleId> partial_;  // in transit with holes: nobody else may look. Some are gone already
   bool draining_ = false;
   std::vector<SourceRead> reads_;
