@@ -50,8 +50,8 @@ TEST(LoaderStorageTest, HomesAreFilledWhileTheTrainerStartsUp) {
 TEST(LoaderStorageTest, TheDiskIsFilledAlsoWhenBatchesThatNobodyTakesFillTransit) {
   const Ledger ledger(kSamples);
   TestFolder disk;
-  LoaderOptions options = ledger.options(256);
-  options.memory = 6_MiB;
+  LoaderOptions options = ledger.options(64);
+  options.memory = 5_MiB;  // transit for fewer samples than are looked ahead
   options.cache = false;
   options.disk = disk.path();
   Loader loader = open(options);
@@ -99,6 +99,7 @@ TEST(LoaderStorageTest, TheRecordOfARunGivesTheSameDecisionsAgain) {
   options.record = disk.path() + ".record";
   {
     Loader loader = open(options);
+    EXPECT_TRUE(eventually([&] { return loader.stats().disk_used >= kSamples * Ledger::kLength / 2; }));
     Seen seen;
     for (Epoch e = 0; e < 2; ++e) ASSERT_TRUE(read_epoch(loader, seen));
     ASSERT_TRUE(loader.seek_epoch(2).ok());  // a new pacer

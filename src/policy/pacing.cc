@@ -62,7 +62,7 @@ Need Pacer::tightest(Time now, Origin origin, std::span<const Bytes> lacking, By
 bool Pacer::has_time(Time now, Origin origin, Bytes length, const Need& need) const {
   if (need.left == Need::kNobody) return true;
   const auto cost = costs_[index(origin)].transfer(length);
-  if (!cost && need.left <= options_.slots) return false;
+  if (!cost && need.left < options_.slots) return false;
   return is_spare(spare(now, origin, need), cost.value_or(Duration{}));
 }
 

@@ -137,10 +137,10 @@ bool Arena::is_transit(SampleId id) const {
   return phase(id) == kResidentTransit;
 }
 
-bool Arena::is_urgent(SampleId id) const {
+bool Arena::is_in(SampleId id, Area area) const {
   const ClaimWord word = ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire));
-  return word.phase == kResidentUrgent ||
-         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(Area::kUrgent));
+  return word.phase == resident_phase(area) ||
+         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(area));
 }
 
 std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area area) {

@@ -83,8 +83,9 @@ class Arena {
   std::span<std::byte> writable(const Lease& lease);
   bool is_absent(SampleId id) const;
   bool is_flying(SampleId id) const;
-  bool is_transit(SampleId id) const;  // resident in transit
-  bool is_urgent(SampleId id) const;   // it is in the urgent range, or on its way there
+  bool is_transit(SampleId id) const;                                     // resident in transit
+  bool is_urgent(SampleId id) const { return is_in(id, Area::kUrgent); }  // it is there, or on its way there
+  bool is_onward(SampleId id) const { return is_in(id, Area::kOnward); }
 
   // Takes room for the sample and marks it as flying; nothing when there is no room now.
   // REQUIRES: absent, and this thread is the only one that begins flights of this id.
@@ -122,6 +123,7 @@ class Arena {
   Arena(Region region, const ArenaOptions& options);
   Slot& slot(SampleId id) const;
   std::uint8_t phase(SampleId id) const;
+  bool is_in(SampleId id, Area area) const;
   // One lease more; false when it can not be leased.
   bool acquire(SampleId id, std::uint8_t& phase);
   std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);

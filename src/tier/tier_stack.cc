@@ -51,6 +51,8 @@ Answer TierStack::request(const Request& request, Time now) {
   if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
+  // Nor the room through which the disk is filled: it comes from there in a moment.
+  if (!request.urgent && arena_.is_onward(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
   if (arena_.is_flying(request.id)) return {Ask::kJoined, {}, take_over(flights_.at(request.id))};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
@@ -74,10 +76,10 @@ Answer TierStack::request(const Request& request, Time now) {
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
   // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
   auto into = homes_.begin(request.id, request.moment.has_value());
-  // Batches that nobody takes fill transit; what goes to the disk has room of its own.
-  if (!into && request.fill) into = arena_.begin(request.id, length, Area::kOnward);
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
+  // Batches that nobody takes fill transit: what goes to the disk has room of its own.
+  if (!into && request.fill) into = arena_.begin(request.id, length, Area::kOnward);
   return into;
 }
 
