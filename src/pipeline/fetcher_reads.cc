@@ -149,7 +149,10 @@ bool Fetcher::fill_next(Time now) {
     fill_later_ = true;
     return false;
   }
-  if (parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind != Ask::kQueued) return false;
+  // What the stream asks for soon is left to it when there is no room; the disk gets what comes after that.
+  const bool far = fill_number_ >= next_open_ + pacer_.lookahead_batches();
+  const Ask answer = parts_.tiers.request({.id = id, .from = from, .fill = true, .far = far}, now).kind;
+  if (answer != Ask::kQueued) return answer == Ask::kNoRoom && !far;
   pacer_.on_asked(from, length);
   record({.time = now,
           .kind = EventKind::kAsked,

@@ -79,7 +79,7 @@ std::optional<std::span<std::byte>> TierStack::take_room(const Request& request,
   if (!into) into = arena_.begin(request.id, length, Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   // Batches that nobody takes fill transit: what goes to the disk has room of its own.
-  if (!into && request.fill) into = arena_.begin(request.id, length, Area::kOnward);
+  if (!into && request.far) into = arena_.begin(request.id, length, Area::kOnward);
   return into;
 }
 

@@ -75,6 +75,7 @@ struct Request {
   Origin from = Origin::kSource;      // kDisk: REQUIRES that on_disk()
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
+  bool far = false;                   // and that is not soon: the onward range may be used when transit is full
   std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
