@@ -170,6 +170,15 @@ Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
 
 }  // namespace
 
+ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory) {
+  return {.samples = samples,
+          .home = memory.home,
+          .transit = memory.transit,
+          .urgent = memory.urgent,
+          .onward = memory.onward,
+          .growth = memory.growth};
+}
+
 RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots) {
   return {.slots = slots,
           .batch = assignment.max_share(),

@@ -141,6 +141,9 @@ Need Fetcher::tightest(Origin origin, Time now) {
 bool Fetcher::fill_next(Time now) {
   const SampleId id = parts_.stream.sample(parts_.stream.batch(fill_number_), fill_index_);
   if (refuse(id) || !parts_.tiers.lacks(id)) return true;
+  // What the stream asks for soon, and only the disk keeps, is left to it: it would take the stream's room.
+  const bool far = !parts_.only_fill && fill_number_ >= next_open_ + pacer_.lookahead_batches();
+  if (!far && !parts_.only_fill && !parts_.tiers.has_home(id)) return true;
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
   if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
   const Bytes length = parts_.source.length(id);
@@ -149,10 +152,9 @@ bool Fetcher::fill_next(Time now) {
     fill_later_ = true;
     return false;
   }
-  // What the stream asks for soon is left to it when there is no room; the disk gets what comes after that.
-  const bool far = fill_number_ >= next_open_ + pacer_.lookahead_batches();
   const Ask answer = parts_.tiers.request({.id = id, .from = from, .fill = true, .far = far}, now).kind;
-  if (answer != Ask::kQueued) return answer == Ask::kNoRoom && !far;
+  // One that is longer than its range never finds room.
+  if (answer != Ask::kQueued) return answer == Ask::kNoRoom && parts_.tiers.is_idle();
   pacer_.on_asked(from, length);
   record({.time = now,
           .kind = EventKind::kAsked,

@@ -76,10 +76,9 @@ Answer TierStack::request(const Request& request, Time now) {
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
   // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
   auto into = homes_.begin(request.id, request.moment.has_value());
-  if (!into) into = arena_.begin(request.id, length, Area::kTransit);
-  if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   // Batches that nobody takes fill transit: what goes to the disk has room of its own.
-  if (!into && request.far) into = arena_.begin(request.id, length, Area::kOnward);
+  if (!into) into = arena_.begin(request.id, length, request.far ? Area::kOnward : Area::kTransit);
+  if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   return into;
 }
 

@@ -75,7 +75,7 @@ struct Request {
   Origin from = Origin::kSource;      // kDisk: REQUIRES that on_disk()
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
-  bool far = false;                   // and that is not soon: the onward range may be used when transit is full
+  bool far = false;                   // and that is not soon: it takes the onward range instead of transit
   std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
@@ -94,6 +94,7 @@ class TierStack {
   bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
+  bool has_home(SampleId id) const { return homes_.plans(id); }  // in memory
   bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr; }
   // Nothing is on its way, to memory or to the disk.
   bool is_idle() const { return flights_.empty() && (disk_ == nullptr || disk_->is_idle()); }
