@@ -117,11 +117,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   const MemoryPlan& memory = sized.memory;
   placement_ = plan_homes(options_, source, sized, *stream_);
   capacity_ = evicts(options_.eviction) ? memory.home : placement_.bytes();
-  FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
-                                         .home = memory.home,
-                                         .transit = memory.transit,
-                                         .urgent = memory.urgent,
-                                         .growth = memory.growth}));
+  FORELOAD_ASSIGN(arena_, Arena::create(arena_options(source.size(), memory)));
   FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
   std::optional<Throttle> throttle;
   if (!options_.storage.empty()) {

@@ -170,6 +170,15 @@ Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
 
 }  // namespace
 
+ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory) {
+  return {.samples = samples,
+          .home = memory.home,
+          .transit = memory.transit,
+          .urgent = memory.urgent,
+          .onward = memory.onward,
+          .growth = memory.growth};
+}
+
 RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, unsigned slots) {
   return {.slots = slots,
           .batch = assignment.max_share(),
@@ -210,6 +219,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .mean_footprint = mean,
       .direct = options.direct_io,
       .cache = options.cache,
+      .disk = !options.disk.empty(),
       .substitutes = options.on_error == OnError::kReplace,
       .hold = window * mean / 4 * 5,
   };

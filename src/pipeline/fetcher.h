@@ -1,7 +1,7 @@
 // Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
 // sample in the order of need, opens ring slots as they become free and marks samples ready when their bytes are
 // there. Where storage would idle it walks on and fills homes before they are needed. What comes from where, how far
-// ahead and how many reads at once are the pacer's decisions.
+// ahead, how many reads at once and when there is time to fill are the pacer's decisions.
 #pragma once
 
 #include <array>
@@ -52,6 +52,7 @@ class Fetcher {
 
   // From workers and consumer. Any thread.
   void lease_dropped();
+  Pace pace() const { return {Time(since_.load()), Duration(step_.load())}; }  // of the learner
   void work_done();  // a worker has prepared, or rejected, what it got, and dropped its lease
   // The sample's bytes are bad: brings the next substitute's. REQUIRES: the item was given back to the ring.
   void substitute(RingItem item, unsigned attempt) FORELOAD_EXCLUDES(mutex_);
@@ -67,6 +68,8 @@ class Fetcher {
     std::vector<Work> works;  // by index, until a slot is open
     std::vector<bool> arrived;
     OriginBytes bytes{};
+    std::array<Bytes, kOrigins> lacked{};  // not in memory when it came in sight, by where it was
+    std::array<Bytes, kOrigins> flying{};  // asked for and not yet here
   };
   struct Waiter {
     std::uint64_t number = 0;
@@ -84,6 +87,10 @@ class Fetcher {
   std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
+  Need tightest(Origin origin, Time now);
+  Bytes lacking(const Ahead& batch, Origin origin) const;
+  void look_over(Ahead& batch);
+  Time next_turn(Time now) const;
   void serve(FetchClass wanted, Time now);
   void start_reads(Time now);
   void start_reads_of(Origin origin, Time now);
@@ -113,13 +120,17 @@ class Fetcher {
   std::uint64_t ask_index_ = 0;
   std::uint64_t fill_number_ = 0;  // the sample that is considered next for its home
   std::uint64_t fill_index_ = 0;
-  bool fill_more_ = false;  // there is more to consider at once
+  bool fill_more_ = false;   // there is more to consider at once
+  bool fill_later_ = false;  // the learner would miss the time now
+  std::vector<Bytes> lacking_;
   std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
   std::vector<Arrival> arrivals_;
   std::array<unsigned, kOrigins> flying_{};  // reads by origin, before the last wait
   std::atomic<bool> stopping_{false};
   std::atomic<bool> starving_{false};      // transit was full: wake me when a lease is dropped
   std::atomic<std::uint64_t> at_work_{0};  // samples whose bytes came, and whose work is not done
+  std::atomic<Time::rep> since_{0};        // of the pacer's pace
+  std::atomic<Duration::rep> step_{0};
   Holds holds_;
   Mutex mutex_;
   std::vector<Waiter> substitutes_ FORELOAD_GUARDED_BY(mutex_);

@@ -50,6 +50,7 @@ Status Pipeline::start(std::uint64_t number) {
                                                        .dimensions = parts_.dimensions,
                                                        .rewriter = rewriter_,
                                                        .rewrite = options_.rewrite,
+                                                       .workers = options_.threads,
                                                        .epochs = parts_.stream.epochs(),
                                                        .positions = parts_.stream.schedule().size(),
                                                        .seed = options_.seed,

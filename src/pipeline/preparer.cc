@@ -3,14 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "policy/rewriting.h"
 #include "source/describe.h"
 
 namespace foreload {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kLookAgain = 5ms;  // whether there is time for a rewrite
+constexpr int kCostMemory = 8;        // rewrites over which their cost is averaged
+
+}  // namespace
 
 void Preparer::run(std::uint16_t worker) {
   // Workers fill all cores; the consumer, which feeds an accelerator, must not wait for one of them to leave.
@@ -22,21 +30,39 @@ void Preparer::run(std::uint16_t worker) {
     if (const auto item = parts_.ring.claim()) {
       prepare(tools, *item, worker);
       (void)rewrite_one(tools, false);
-    } else if (!rewrite_one(tools, true) && !parts_.ring.wait_for_work(seen)) {
-      return;
+      continue;
     }
+    const Spare spare = rewrite_one(tools, true);
+    if (spare == Spare::kUsed) continue;
+    const Time until = spare == Spare::kNoTime ? now() + kLookAgain : kNever;
+    if (!parts_.ring.wait_for_work(seen, until)) return;
   }
 }
 
-// True: time was spent on it.
-bool Preparer::rewrite_one(Tools& tools, bool idle) {
-  RewriteChance chance{.idle = idle};
+RewriteChance Preparer::chance(const Tools& tools, bool idle) const {
+  const unsigned ready = parts_.ring.published();
+  RewriteChance chance{.idle = idle, .bytes_missing = ready == 0 && parts_.ring.sleeping_workers() > 0};
   if (parts_.epochs != 0) chance.epochs_left = parts_.epochs - 1 - std::min(tools.epoch, parts_.epochs - 1);
-  if (!should_rewrite(parts_.rewrite, chance) || !parts_.rewriter.has_offers()) return false;
+  chance.slack = parts_.fetcher.pace().slack(now(), ready + 1);
+  chance.cost = Duration(rewrite_cost_.load()) * (rewriting_ + 1) / parts_.workers;  // the others work on
+  return chance;
+}
+
+Preparer::Spare Preparer::rewrite_one(Tools& tools, bool idle) {
+  if (parts_.rewrite == Rewrite::kOff || (parts_.rewrite == Rewrite::kAuto && !idle)) return Spare::kNothingToDo;
+  if (!parts_.rewriter.has_offers()) return Spare::kNothingToDo;
+  if (!should_rewrite(parts_.rewrite, chance(tools, idle))) return Spare::kNoTime;
   if (!tools.rewriter) tools.rewriter.emplace();
-  if (!parts_.rewriter.step(*tools.rewriter)) return false;
+  const Time started = now();
+  ++rewriting_;
+  const bool worked = parts_.rewriter.step(*tools.rewriter);
+  --rewriting_;
+  if (!worked) return Spare::kNothingToDo;
+  const Duration::rep took = (now() - started).count();
+  const Duration::rep before = rewrite_cost_;
+  rewrite_cost_ = before == 0 ? took : before + (took - before) / kCostMemory;
   parts_.fetcher.lease_dropped();
-  return true;
+  return Spare::kUsed;
 }
 
 void Preparer::prepare(Tools& tools, RingItem item, std::uint16_t worker) {

@@ -14,6 +14,7 @@
 #include "pipeline/ring.h"
 #include "pipeline/scratch_pool.h"
 #include "pipeline/work.h"
+#include "policy/rewriting.h"
 #include "prep/chain.h"
 #include "tier/dimension_table.h"
 
@@ -30,6 +31,7 @@ struct PreparerParts {
   DimensionTable& dimensions;
   Rewriter& rewriter;
   Rewrite rewrite;
+  unsigned workers;
   Epoch epochs;             // 0: not known
   std::uint64_t positions;  // of an epoch; those from here on are padding
   std::uint64_t seed;
@@ -52,7 +54,10 @@ class Preparer {
     Epoch epoch = 0;                         // of the last sample
   };
   void prepare(Tools& tools, RingItem item, std::uint16_t worker);
-  bool rewrite_one(Tools& tools, bool idle);
+  // What became of a chance to do what nobody waits for.
+  enum class Spare { kUsed, kNothingToDo, kNoTime };
+  Spare rewrite_one(Tools& tools, bool idle);
+  RewriteChance chance(const Tools& tools, bool idle) const;
   Status transform(ChainRunner& runner, const Work& work, RingItem item);
   void complete(std::uint32_t slot, std::uint16_t worker);
   [[nodiscard]] bool reject(RingItem item, const Work& work, const Error& error);
@@ -60,6 +65,8 @@ class Preparer {
   void record(EventKind kind, RingItem item, std::uint16_t worker, std::uint64_t a, std::uint64_t b);
 
   PreparerParts parts_;
+  std::atomic<unsigned> rewriting_{0};          // workers
+  std::atomic<Duration::rep> rewrite_cost_{0};  // on average; 0: not known
 };
 
 }  // namespace foreload

@@ -195,18 +195,26 @@ std::optional<RingItem> Ring::claim() {
   }
 }
 
-bool Ring::wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen) {
-  sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (!stopped()) futex_wait(signal, seen, kNever);
-  sleepers.fetch_sub(1, std::memory_order_seq_cst);
+struct Ring::Signal {
+  std::atomic<std::uint32_t>& word;
+  std::atomic<std::uint32_t>& sleepers;
+};
+
+bool Ring::wait(const Signal& signal, std::uint32_t seen, Time until) {
+  signal.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (!stopped()) futex_wait(signal.word, seen, until);
+  signal.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return !stopped();
 }
 
-bool Ring::wait_for_work(std::uint32_t seen) {
-  return wait(header().work, header().work_sleepers, seen);
+bool Ring::wait_for_work(std::uint32_t seen, Time until) {
+  return wait({header().work, header().work_sleepers}, seen, until);
 }
 bool Ring::wait_for_batch(std::uint32_t seen) {
-  return wait(header().published, header().published_sleepers, seen);
+  return wait({header().published, header().published_sleepers}, seen, kNever);
+}
+unsigned Ring::sleeping_workers() const {
+  return header().work_sleepers.load(std::memory_order_relaxed);
 }
 std::uint32_t Ring::work_signal() const {
   return header().work.load(std::memory_order_seq_cst);
@@ -318,10 +326,16 @@ BatchCost Ring::cost_of(std::uint32_t index) const {
       .damaged = of.damaged};
 }
 
-unsigned Ring::leased() const {
+unsigned Ring::count(std::uint8_t phase) const {
   unsigned count = 0;
-  for (std::uint32_t i = 0; i < options_.slots; ++i) count += phase_of(slot(i).state) == kLeased ? 1 : 0;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) count += phase_of(slot(i).state) == phase ? 1 : 0;
   return count;
+}
+unsigned Ring::leased() const {
+  return count(kLeased);
+}
+unsigned Ring::published() const {
+  return count(kPublished);
 }
 
 void Ring::release(std::uint32_t index) {

@@ -86,8 +86,10 @@ class Ring {
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
   std::optional<RingItem> claim();
-  // Blocks until there may be something to claim. False: stopped.
-  bool wait_for_work(std::uint32_t seen);
+  // Blocks until there may be something to claim, or that time has come. False: stopped.
+  bool wait_for_work(std::uint32_t seen, Time until);
+  unsigned sleeping_workers() const;
+  unsigned published() const;         // batches that are ready and that nobody has taken
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   std::span<std::byte> tensor(RingItem item) const;
@@ -138,7 +140,9 @@ class Ring {
   std::byte* column(std::uint32_t slot, std::size_t offset) const;
   std::atomic<std::uint64_t>& item(RingItem item) const;
   bool done(RingItem item);
-  bool wait(std::atomic<std::uint32_t>& signal, std::atomic<std::uint32_t>& sleepers, std::uint32_t seen);
+  struct Signal;
+  bool wait(const Signal& signal, std::uint32_t seen, Time until);
+  unsigned count(std::uint8_t phase) const;  // of slots
 
   Region region_;
   RingOptions options_;

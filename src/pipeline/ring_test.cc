@@ -7,6 +7,8 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
+
 namespace foreload {
 namespace {
 
@@ -150,7 +152,7 @@ TEST(RingTest, StopEndsEveryWait) {
   auto ring = make(1, 1);
   const std::uint32_t work = ring->work_signal();
   const std::uint32_t published = ring->published_signal();
-  std::jthread worker([&] { EXPECT_FALSE(ring->wait_for_work(work)); });
+  std::jthread worker([&] { EXPECT_FALSE(ring->wait_for_work(work, kNever)); });
   std::jthread consumer([&] { EXPECT_FALSE(ring->wait_for_batch(published)); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ring->stop();
@@ -195,7 +197,7 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
           const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
           std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
           if (ring->finish(*item, {.id = value})) ring->publish(item->slot);
-        } else if (!ring->wait_for_work(seen)) {
+        } else if (!ring->wait_for_work(seen, kNever)) {
           return;
         }
       }

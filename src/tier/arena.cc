@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <new>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -19,7 +21,8 @@ enum Phase : std::uint8_t {
   kResidentHome = 3,  // from here on: can be leased
   kResidentTransit = 4,
   kResidentUrgent = 5,
-  kResidentChanged = 6,  // at home, and as long as its room
+  kResidentOnward = 6,
+  kResidentChanged = 7,  // at home, and as long as its room
 };
 
 constexpr Bytes kPage = 4096;
@@ -47,7 +50,7 @@ Lease::~Lease() {
 }
 
 Bytes Arena::overhead(std::uint64_t samples) {
-  return whole_pages(samples * sizeof(Slot)) + 3 * range_bytes(1);
+  return whole_pages(samples * sizeof(Slot)) + kAreas * range_bytes(1);
 }
 
 Arena::Arena(Region region, const ArenaOptions& options)
@@ -55,12 +58,14 @@ Arena::Arena(Region region, const ArenaOptions& options)
 
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
   const Bytes table = whole_pages(options.samples * sizeof(Slot));
-  const Bytes sizes[3] = {range_bytes(options.home), range_bytes(options.transit), range_bytes(options.urgent)};
-  FORELOAD_ASSIGN(Region region, Region::map(table + sizes[0] + sizes[1] + sizes[2] + kPage, "the sample cache"));
+  const std::array<Bytes, kAreas> sizes = {range_bytes(options.home), range_bytes(options.transit),
+                                           range_bytes(options.urgent), range_bytes(options.onward)};
+  const Bytes all = std::reduce(sizes.begin(), sizes.end(), table + kPage);
+  FORELOAD_ASSIGN(Region region, Region::map(all, "the sample cache"));
   std::unique_ptr<Arena> arena(new Arena(std::move(region), options));
   std::uint64_t start = table;
   MutexLock lock(arena->mutex_);
-  for (int area = 0; area < 3; ++area) {
+  for (std::size_t area = 0; area < sizes.size(); ++area) {
     if (sizes[area] != 0) {
       auto bytes = arena->region_.bytes().subspan(start, sizes[area]);
       arena->ranges_[area].emplace(Range{start, Extents::format(bytes)});
@@ -132,10 +137,10 @@ bool Arena::is_transit(SampleId id) const {
   return phase(id) == kResidentTransit;
 }
 
-bool Arena::is_urgent(SampleId id) const {
+bool Arena::is_in(SampleId id, Area area) const {
   const ClaimWord word = ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire));
-  return word.phase == kResidentUrgent ||
-         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(Area::kUrgent));
+  return word.phase == resident_phase(area) ||
+         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(area));
 }
 
 std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area area) {
@@ -217,7 +222,7 @@ void Arena::unlease(SampleId id) {
   do {
     before = after = ClaimWord::unpack(seen);
     --after.count;
-    if (after.count == 0 && (before.phase == kResidentTransit || before.phase == kResidentUrgent)) {
+    if (after.count == 0 && before.phase >= kResidentTransit && before.phase <= kResidentOnward) {
       after = {.generation = static_cast<std::uint16_t>(before.generation + 1)};
     }
   } while (!sample.word.compare_exchange_weak(seen, after.packed(), std::memory_order_acq_rel));

@@ -51,8 +51,10 @@ Answer TierStack::request(const Request& request, Time now) {
   if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
+  // Nor the room through which the disk is filled: it comes from there in a moment.
+  if (!request.urgent && arena_.is_onward(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
-  if (arena_.is_flying(request.id)) return {Ask::kJoined, {}, std::exchange(flights_.at(request.id).fill, false)};
+  if (arena_.is_flying(request.id)) return {Ask::kJoined, {}, take_over(flights_.at(request.id))};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
   if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
@@ -61,6 +63,7 @@ Answer TierStack::request(const Request& request, Time now) {
   if (!into) return {Ask::kNoRoom, {}};
   Flight& flight = flights_[request.id] = {
       .into = *into, .asked = request.from, .origin = request.from, .fill = request.fill, .part = request.part};
+  if (request.fill) filling_[static_cast<std::size_t>(request.from)] += length;
   if (request.part) remember_partial(request.id);
   if (request.urgent) {
     start(request.id, flight, now);
@@ -73,7 +76,8 @@ Answer TierStack::request(const Request& request, Time now) {
 std::optional<std::span<std::byte>> TierStack::take_room(const Request& request, Bytes length) {
   // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
   auto into = homes_.begin(request.id, request.moment.has_value());
-  if (!into) into = arena_.begin(request.id, length, Area::kTransit);
+  // Batches that nobody takes fill transit: what goes to the disk has room of its own.
+  if (!into) into = arena_.begin(request.id, length, request.far ? Area::kOnward : Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   return into;
 }
@@ -107,6 +111,13 @@ void TierStack::start(SampleId id, Flight& flight, Time now) {
     }
   }
   ++flying_[static_cast<std::size_t>(flight.origin)];
+}
+
+bool TierStack::take_over(Flight& flight) {
+  if (!flight.fill) return false;
+  filling_[static_cast<std::size_t>(flight.asked)] -= flight.into.size();
+  flight.fill = false;
+  return true;
 }
 
 bool TierStack::land(const SourceRead& read, Flight& flight) {
@@ -143,6 +154,7 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
                   .dropped = flight.dropped,
                   .took = read.took,
                   .retries = read.retries};
+  (void)take_over(flight);
   const Bytes length = flight.into.size();
   Lease completed = std::move(flight.lease);
   flights_.erase(read.id);
@@ -175,6 +187,7 @@ void TierStack::drain() {
     for (const SampleId id : waiting) {
       arena_.abandon(id);
       homes_.lost(id);
+      (void)take_over(flights_.at(id));
       flights_.erase(id);
     }
     waiting.clear();
