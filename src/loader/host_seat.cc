@@ -72,7 +72,7 @@ Status HostSeat::plan(const Needs& needs) {
     own.memory = std::min(own.memory * 2, budget() / 2);
   }
   const MemoryPlan& memory = sized_.memory;
-  arena_options_ = {.samples = needs.source.size(), .transit = memory.transit, .urgent = memory.urgent};
+  arena_options_ = arena_options(needs.source.size(), memory);
   share_ = memory.scratch + memory.bounce;
   return member_->reserve_more(share_);
 }

@@ -134,11 +134,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
     arena_ = seat_->make_arena();
     capacity_ = seat_->homes_capacity();
   } else {
-    FORELOAD_ASSIGN(arena_, Arena::create({.samples = source.size(),
-                                           .home = memory.home,
-                                           .transit = memory.transit,
-                                           .urgent = memory.urgent,
-                                           .growth = memory.growth}));
+    FORELOAD_ASSIGN(arena_, Arena::create(arena_options(source.size(), memory)));
   }
   FORELOAD_ASSIGN(dimensions_, DimensionTable::create(source.size()));
   std::optional<Throttle> throttle;

@@ -44,7 +44,7 @@ class LoaderDiskTest : public testing::Test {
     stats_ = loader->stats();
     for (const EpochStats& epoch : stats_.epochs) {
       EXPECT_EQ(epoch.memory_bytes + epoch.disk_bytes + epoch.source_bytes - epoch.filled_bytes, kAll);
-      EXPECT_LE(epoch.source_bytes, kAll);
+      EXPECT_LE(epoch.source_bytes, kAll + lost_);
     }
     return stats_.epochs;
   }
@@ -57,6 +57,7 @@ class LoaderDiskTest : public testing::Test {
   Ledger ledger_{kSamples};
   TestFolder disk_;
   std::vector<std::string> warnings_;
+  Bytes lost_ = 0;  // may be read ahead for a disk that fails meanwhile, and so again when it is needed
   LoaderStats stats_;
 };
 
@@ -184,6 +185,7 @@ class FaultFrom : public WriteFault {
 
 TEST_F(LoaderDiskTest, AFullOrFailingDiskEndsFillingAndNothingElse) {
   (void)read(options(), 1);  // makes the folder
+  lost_ = 32 * Ledger::kLength;
   for (int k = 2; k <= soak(200); ++k) {
     SCOPED_TRACE(k);
     warnings_.clear();

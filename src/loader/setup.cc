@@ -184,6 +184,15 @@ bool knows_rows(const Source& source) {
 
 }  // namespace
 
+ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory) {
+  return {.samples = samples,
+          .home = memory.home,
+          .transit = memory.transit,
+          .urgent = memory.urgent,
+          .onward = memory.onward,
+          .growth = memory.growth};
+}
+
 RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots) {
   return {.slots = slots,
           .batch = assignment.max_share(),
@@ -225,6 +234,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
       .mean_footprint = mean,
       .direct = options.direct_io,
       .cache = options.cache,
+      .disk = !options.disk.empty(),
       // Of what another process is slow to read, one sample at a time can be read here, too.
       .substitutes = options.on_error == OnError::kReplace || !options.host.empty(),
       .hold = window * mean / 4 * 5,

@@ -11,6 +11,7 @@
 #include "plan/memory_plan.h"
 #include "plan/stream.h"
 #include "prep/chain.h"
+#include "tier/arena.h"
 #include "tier/dimension_table.h"
 
 namespace foreload {
@@ -26,6 +27,7 @@ Status check_pairs(const JobShape& shape);
 // The options' chain, or what suits the dataset's first sample.
 Result<ChainOptions> choose_chain(const LoaderOptions& options, const Source& source);
 
+ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory);
 RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots);
 
 struct SizedPlan {

@@ -83,6 +83,7 @@ Fetcher::Ahead& Fetcher::ahead(std::uint64_t number) {
     Ahead next{.plan = parts_.stream.batch(first + ahead_.size())};
     next.works.resize(next.plan.count);
     next.arrived.resize(next.plan.count);
+    look_over(next);
     ahead_.push_back(std::move(next));
   }
   return ahead_[number - first];
@@ -97,6 +98,8 @@ void Fetcher::open_slots(Time now) {
     if (!batch.slot) return;
     prepare_slot(*batch.slot, batch.plan, now);
     pacer_.on_slot_opened(now);
+    since_ = pacer_.pace().since.count();
+    step_ = pacer_.pace().step.count();
     Event opened = event_of(EventKind::kSlotOpened, now, batch.plan, 0);
     opened.a = batch.plan.step;
     opened.b = *batch.slot;
@@ -163,12 +166,17 @@ bool Fetcher::ask_next(Time now) {
       event.c = static_cast<std::uint64_t>(from);
       record(event);
       pacer_.on_asked(from, event.b);
+      ahead(ask_number_).flying[static_cast<std::size_t>(from)] += event.b;
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kJoined:
       event.kind = EventKind::kJoined;
       record(event);
-      if (!answer.first) account(waiter, {.memory = length});
+      if (answer.first) {
+        ahead(ask_number_).flying[static_cast<std::size_t>(from)] += length;
+      } else {
+        account(waiter, {.memory = length});
+      }
       waiters_[id].push_back(waiter);
       return true;
     case Ask::kElsewhere:
@@ -275,7 +283,12 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
     if (parts_.stream.has(ask_number_)) account({.number = ask_number_}, bytes);
     return;
   }
-  account(waiting.mapped().front(), bytes);
+  const Waiter& first = waiting.mapped().front();
+  account(first, bytes);
+  if (!first.slot) {
+    Bytes& flying = ahead(first.number).flying[static_cast<std::size_t>(arrival.asked)];
+    flying -= std::min(flying, arrival.length);
+  }
   for (const Waiter& waiter : waiting.mapped()) {
     Work work{.id = arrival.id, .attempt = waiter.attempt, .part = arrival.part};
     if (arrival.status.ok()) {

@@ -1,7 +1,7 @@
 // Fetcher: the thread between plan and tiers. It walks the stream ahead of the consumer, asks the tiers for every
 // sample in the order of need, opens ring slots as they become free, marks samples ready when their bytes are there and
 // decides what becomes of bad ones. Where storage would idle it walks on and fills homes before they are needed. What
-// comes from where, how far ahead and how many reads at once are the pacer's decisions.
+// comes from where, how far ahead, how many reads at once and when there is time to fill are the pacer's decisions.
 #pragma once
 
 #include <array>
@@ -56,6 +56,8 @@ class Fetcher {
   void run(std::uint64_t number);
   void stop();  // any thread
 
+  Pace pace() const { return {Time(since_.load()), Duration(step_.load())}; }  // of the learner; any thread
+
  private:
   // A batch on its way: bytes may arrive before a slot is free for it.
   struct Ahead {
@@ -65,6 +67,8 @@ class Fetcher {
     std::vector<Work> works;  // by index, until a slot is open
     std::vector<bool> arrived;
     OriginBytes bytes{};
+    std::array<Bytes, kOrigins> lacked{};  // not in memory when it came in sight, by where it was
+    std::array<Bytes, kOrigins> flying{};  // asked for and not yet here
   };
   struct Waiter {
     std::uint64_t number = 0;
@@ -92,6 +96,9 @@ class Fetcher {
   std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
+  Need tightest(Origin origin, Time now);
+  Bytes lacking(const Ahead& batch, Origin origin) const;
+  void look_over(Ahead& batch);
   void serve(FetchClass wanted, Time now);
   void start_reads(Time now);
   void start_reads_of(Origin origin, Time now);
@@ -121,13 +128,17 @@ class Fetcher {
   std::uint64_t ask_index_ = 0;
   std::uint64_t fill_number_ = 0;  // the sample that is considered next for its home
   std::uint64_t fill_index_ = 0;
-  bool fill_more_ = false;  // there is more to consider at once
+  bool fill_more_ = false;   // there is more to consider at once
+  bool fill_later_ = false;  // the learner would miss the time now
+  std::vector<Bytes> lacking_;
   std::unordered_map<SampleId, std::vector<Waiter>> waiters_;
   std::vector<Arrival> arrivals_;
   std::array<unsigned, kOrigins> flying_{};  // reads by origin, before the last wait
   std::atomic<bool> stopping_{false};
-  bool starving_ = false;      // transit was full
-  std::uint64_t at_work_ = 0;  // samples whose bytes came, and that are not settled
+  bool starving_ = false;            // transit was full
+  std::uint64_t at_work_ = 0;        // samples whose bytes came, and that are not settled
+  std::atomic<Time::rep> since_{0};  // of the pacer's pace
+  std::atomic<Duration::rep> step_{0};
   Holds holds_;
   // What was seen of a slot's samples.
   struct Watch {

@@ -1,6 +1,7 @@
 // The fetcher's reads: from where a sample comes, how much of it is read, and what is read although nobody needs it
 // yet. All are the pacer's decisions; here they are asked for, carried out and recorded.
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 #include "pipeline/fetcher.h"
@@ -36,7 +37,7 @@ Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
   if (!parts_.tiers.on_disk(id)) return Origin::kSource;
   const std::uint64_t left = number + parts_.ring.slots() - std::min(next_open_, number + parts_.ring.slots());
   const Bytes length = parts_.source.length(id);
-  const Origin chosen = pacer_.route(length, left);
+  const Origin chosen = pacer_.route(now, length, left);
   record({.time = now,
           .kind = EventKind::kRouted,
           .a = id,
@@ -70,7 +71,7 @@ std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, 
 
 // Homes that stand empty are filled in the order in which they will be needed, at most an epoch ahead.
 void Fetcher::fill(Time now) {
-  fill_more_ = false;
+  fill_more_ = fill_later_ = false;
   if (!parts_.tiers.keeps_anything()) {
     parts_.filling.done = true;
     return;
@@ -97,22 +98,65 @@ void Fetcher::fill(Time now) {
   fill_more_ = true;
 }
 
+// What the batch will have to be read, by where it is.
+void Fetcher::look_over(Ahead& batch) {
+  if (parts_.filling.done) return;
+  for (std::uint64_t i = 0; i < batch.plan.count; ++i) {
+    const SampleId id = parts_.stream.sample(batch.plan, i);
+    if (const auto origin = parts_.tiers.whereabouts(id)) {
+      batch.lacked[static_cast<std::size_t>(*origin)] += parts_.source.length(id);
+    }
+  }
+}
+
+// What the batch still needs from the origin: what was asked for, and its part of what was not.
+Bytes Fetcher::lacking(const Ahead& batch, Origin origin) const {
+  const Bytes flying = batch.flying[static_cast<std::size_t>(origin)];
+  const Bytes lacked = batch.lacked[static_cast<std::size_t>(origin)];
+  if (batch.plan.number < ask_number_ || batch.plan.count == 0) return flying;
+  if (batch.plan.number > ask_number_) return flying + lacked;
+  return flying + lacked / batch.plan.count * (batch.plan.count - ask_index_);
+}
+
+// What suffers first when something is read that nobody needs yet, as far as is looked ahead.
+Need Fetcher::tightest(Origin origin, Time now) {
+  if (parts_.only_fill) return {.left = Need::kNobody};
+  const std::uint64_t learner = next_open_ - std::min<std::uint64_t>(next_open_, parts_.ring.slots());
+  const std::uint64_t first = ahead_.empty() ? std::min(ask_number_, next_open_) : ahead_.front().plan.number;
+  lacking_.clear();
+  for (std::uint64_t number = learner; number < next_open_ + pacer_.lookahead_batches(); ++number) {
+    const bool is_ahead = number >= first && parts_.stream.has(number);  // the others are complete, or do not exist
+    lacking_.push_back(is_ahead ? lacking(ahead(number), origin) : 0);
+  }
+  return pacer_.tightest(now, origin, lacking_, parts_.tiers.filling(origin));
+}
+
 // False: not now.
 bool Fetcher::fill_next(Time now) {
   const SampleId id = parts_.stream.sample(parts_.stream.batch(fill_number_), fill_index_);
   if (refuse(id) || !parts_.tiers.lacks(id)) return true;
+  // What the stream asks for soon, and only the disk keeps, is left to it: it would take the stream's room.
+  const bool far = !parts_.only_fill && fill_number_ >= next_open_ + pacer_.lookahead_batches();
+  if (!far && !parts_.only_fill && !parts_.tiers.has_home(id)) return true;
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
   if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
-  const Ask asked = parts_.tiers.request({.id = id, .from = from, .fill = true}, now).kind;
-  if (asked == Ask::kElsewhere) return true;
-  if (asked != Ask::kQueued) return false;
   const Bytes length = parts_.source.length(id);
+  const Need need = tightest(from, now);
+  if (!pacer_.has_time(now, from, length, need)) {
+    fill_later_ = true;
+    return false;
+  }
+  const Ask answer = parts_.tiers.request({.id = id, .from = from, .fill = true, .far = far}, now).kind;
+  // One that is longer than its range never finds room.
+  if (answer == Ask::kElsewhere) return true;
+  if (answer != Ask::kQueued) return answer == Ask::kNoRoom && parts_.tiers.is_idle();
   pacer_.on_asked(from, length);
   record({.time = now,
           .kind = EventKind::kAsked,
+          .position = need.bytes,
           .a = id,
           .b = length,
-          .c = std::uint64_t{1} << 8 | static_cast<std::uint64_t>(from)});
+          .c = need.left << 16 | std::uint64_t{1} << 8 | static_cast<std::uint64_t>(from)});
   start_reads_of(from, now);
   return true;
 }

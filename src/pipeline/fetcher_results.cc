@@ -11,6 +11,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(1);       // at what other processes are reading
+constexpr Duration kLookForTime = std::chrono::milliseconds(5);     // to fill
 constexpr Duration kLookForStuck = std::chrono::milliseconds(250);  // at what they are preparing
 constexpr Duration kStuck = std::chrono::seconds(2);                // no sample takes so long
 
@@ -124,6 +125,7 @@ bool Fetcher::redo_next(Time now) {
 Time Fetcher::next_turn(Time now) const {
   if (fill_more_) return Time{0};
   if (!elsewhere_.empty()) return now + kLookAgain;
+  if (fill_later_) return now + kLookForTime;
   return parts_.shared ? now + kLookForStuck : kNever;
 }
 

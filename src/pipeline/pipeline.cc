@@ -21,7 +21,12 @@ Pipeline::Pipeline(const PipelineParts& parts, const PipelineOptions& options)
       scratch_(options.scratch, std::max(options.threads, 1u)),
       quarantine_(options.limits.replacements),
       rewriter_({parts.source, parts.arena, scratch_, options.limits}, options.rewrite != Rewrite::kOff),
-      idle_{rewriter_, options.rewrite, parts.stream.epochs()},
+      idle_{.rewriter = rewriter_,
+            .ring = parts.ring,
+            .pace = [this] { return fetcher_->pace(); },
+            .mode = options.rewrite,
+            .workers = std::max(options.threads, 1u),
+            .epochs = parts.stream.epochs()},
       board_(*this),
       preparer_(board_, scratch_, &idle_) {}
 

@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
-#include "policy/rewriting.h"
 
 namespace foreload {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t kMostRunners = 4;  // streams whose tools a worker keeps
+constexpr Duration kLookAgain = 5ms;     // whether there is time for a rewrite
+constexpr int kCostMemory = 8;           // rewrites over which their cost is averaged
 
 void record(const PrepTask& task, const BatchPlan& plan, std::uint16_t worker, Event event) {
   if (task.stream->record == nullptr) return;
@@ -34,9 +38,12 @@ void Preparer::run(std::uint16_t worker) {
     if (const auto task = board_.claim(worker)) {
       prepare(tools, *task, worker);
       (void)rewrite_one(tools, false);
-    } else if (!rewrite_one(tools, true) && !board_.wait(worker, seen, kNever)) {
-      return;
+      continue;
     }
+    const Spare spare = rewrite_one(tools, true);
+    if (spare == Spare::kUsed) continue;
+    const Time until = spare == Spare::kNoTime ? now() + kLookAgain : kNever;
+    if (!board_.wait(worker, seen, until)) return;
   }
 }
 
@@ -54,16 +61,31 @@ ChainRunner& Preparer::runner_of(Tools& tools, const PrepStream& stream) {
   return runners.front().runner;
 }
 
-// True: time was spent on it.
-bool Preparer::rewrite_one(Tools& tools, bool idle) {
-  if (idle_ == nullptr) return false;
-  RewriteChance chance{.idle = idle};
+RewriteChance Preparer::chance(const Tools& tools, bool idle) const {
+  const unsigned ready = idle_->ring.published();
+  RewriteChance chance{.idle = idle, .bytes_missing = ready == 0 && idle_->ring.sleeping_workers() > 0};
   if (idle_->epochs != 0) chance.epochs_left = idle_->epochs - 1 - std::min(tools.epoch, idle_->epochs - 1);
-  if (!should_rewrite(idle_->mode, chance) || !idle_->rewriter.has_offers()) return false;
+  chance.slack = idle_->pace().slack(now(), ready + 1);
+  chance.cost = Duration(rewrite_cost_.load()) * (rewriting_ + 1) / idle_->workers;  // the others work on
+  return chance;
+}
+
+Preparer::Spare Preparer::rewrite_one(Tools& tools, bool idle) {
+  if (idle_ == nullptr || idle_->mode == Rewrite::kOff) return Spare::kNothingToDo;
+  if (idle_->mode == Rewrite::kAuto && !idle) return Spare::kNothingToDo;
+  if (!idle_->rewriter.has_offers()) return Spare::kNothingToDo;
+  if (!should_rewrite(idle_->mode, chance(tools, idle))) return Spare::kNoTime;
   if (!tools.rewriter) tools.rewriter.emplace();
-  if (!idle_->rewriter.step(*tools.rewriter)) return false;
+  const Time started = now();
+  ++rewriting_;
+  const bool worked = idle_->rewriter.step(*tools.rewriter);
+  --rewriting_;
+  if (!worked) return Spare::kNothingToDo;
+  const Duration::rep took = (now() - started).count();
+  const Duration::rep before = rewrite_cost_;
+  rewrite_cost_ = before == 0 ? took : before + (took - before) / kCostMemory;
   board_.settled(0, {}, false);
-  return true;
+  return Spare::kUsed;
 }
 
 void Preparer::prepare(Tools& tools, const PrepTask& task, std::uint16_t worker) {

@@ -2,7 +2,9 @@
 // place in the batch, and says how it went. Workers sleep while there is nothing to do.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <optional>
 
@@ -10,13 +12,18 @@
 #include "pipeline/prep_board.h"
 #include "pipeline/rewriter.h"
 #include "pipeline/scratch_pool.h"
+#include "policy/pace.h"
+#include "policy/rewriting.h"
 
 namespace foreload {
 
 // What workers do when they have nothing to prepare.
 struct IdleWork {
   Rewriter& rewriter;
+  const Ring& ring;
+  std::function<Pace()> pace;  // of the learner
   Rewrite mode = Rewrite::kOff;
+  unsigned workers = 1;
   Epoch epochs = 0;  // 0: not known
 };
 
@@ -42,13 +49,18 @@ class Preparer {
   };
   static ChainRunner& runner_of(Tools& tools, const PrepStream& stream);
   void prepare(Tools& tools, const PrepTask& task, std::uint16_t worker);
-  bool rewrite_one(Tools& tools, bool idle);
+  // What became of a chance to do what nobody waits for.
+  enum class Spare { kUsed, kNothingToDo, kNoTime };
+  Spare rewrite_one(Tools& tools, bool idle);
+  RewriteChance chance(const Tools& tools, bool idle) const;
   Status transform(ChainRunner& runner, const PrepTask& task, const RingWork& work);
   void complete(const PrepTask& task, std::uint16_t worker);
 
   PrepBoard& board_;
   ScratchPool& scratch_;
   const IdleWork* idle_;
+  std::atomic<unsigned> rewriting_{0};          // workers
+  std::atomic<Duration::rep> rewrite_cost_{0};  // on average; 0: not known
 };
 
 }  // namespace foreload

@@ -156,6 +156,9 @@ bool Ring::wait_for_work(std::uint32_t seen, Time until) {
 bool Ring::wait_for_batch(std::uint32_t seen) {
   return wait({header().published, header().published_sleepers}, seen, kNever);
 }
+unsigned Ring::sleeping_workers() const {
+  return signal_->sleepers.load(std::memory_order_relaxed);
+}
 std::uint32_t Ring::work_signal() const {
   return signal_->count.load(std::memory_order_seq_cst);
 }
@@ -222,10 +225,16 @@ BatchCost Ring::cost_of(std::uint32_t index) const {
       .damaged = of.damaged};
 }
 
-unsigned Ring::leased() const {
+unsigned Ring::count(std::uint8_t phase) const {
   unsigned count = 0;
-  for (std::uint32_t i = 0; i < options_.slots; ++i) count += phase_of(slot(i).state) == kLeased ? 1 : 0;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) count += phase_of(slot(i).state) == phase ? 1 : 0;
   return count;
+}
+unsigned Ring::leased() const {
+  return count(kLeased);
+}
+unsigned Ring::published() const {
+  return count(kPublished);
 }
 
 void Ring::release(std::uint32_t index) {

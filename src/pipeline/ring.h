@@ -150,6 +150,8 @@ class Ring {
   std::optional<std::uint64_t> soonest() const;  // the batch that claim() would turn to
   // Blocks until there may be something to claim, or that time has come. False: stopped.
   bool wait_for_work(std::uint32_t seen, Time until);
+  unsigned sleeping_workers() const;
+  unsigned published() const;         // batches that are ready and that nobody has taken
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   RingWork work(RingItem item) const;
@@ -212,6 +214,7 @@ class Ring {
   std::uint64_t claimed() const;
   bool has_claims(std::uint32_t slot) const;
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
+  unsigned count(std::uint8_t phase) const;          // of slots
 
   Region region_;
   RingOptions options_;

@@ -80,7 +80,9 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
   plan.hold = std::min(needs.hold, (passable - plan.transit) / 2);
   plan.transit += plan.hold;
   if (needs.substitutes) plan.urgent = plan.longest_footprint;
-  plan.home = needs.cache ? rest - plan.transit - plan.urgent : 0;
+  rest -= plan.transit + plan.urgent;
+  if (needs.disk) plan.onward = std::min(needs.read_depth * needs.mean_footprint, rest / 8);
+  plan.home = needs.cache ? rest - plan.onward : 0;
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct MemoryNeeds {
   unsigned read_depth = 128;  // reads in flight at most
   bool direct = false;        // reads go through bounce buffers
   bool cache = true;
+  bool disk = false;         // a disk tier is filled
   bool substitutes = false;  // bad samples may be replaced: keep room for one
   Bytes hold = 0;            // transit beside what passes: samples whose echo is to come
 };
@@ -35,6 +36,7 @@ struct MemoryPlan {
   Bytes transit = 0;
   Bytes hold = 0;  // of transit
   Bytes urgent = 0;
+  Bytes onward = 0;  // on the way to the disk, beside transit
   unsigned read_depth = 0;
   Bytes longest_footprint = 0;  // a sample that takes more is a bad sample
 };

@@ -18,7 +18,7 @@ MemoryNeeds image_net(Bytes budget) {
 
 Bytes sum(const MemoryNeeds& needs, const MemoryPlan& plan) {
   return plan.slots * needs.slot_bytes + plan.scratch + needs.table_bytes + plan.bounce + plan.home + plan.transit +
-         plan.urgent;
+         plan.urgent + plan.onward;
 }
 
 TEST(MemoryPlanTest, ThePartsNeverExceedTheBudget) {
@@ -28,6 +28,7 @@ TEST(MemoryPlanTest, ThePartsNeverExceedTheBudget) {
         MemoryNeeds needs = image_net(budget);
         needs.substitutes = substitutes;
         needs.direct = direct;
+        needs.disk = direct != substitutes;
         needs.hold = budget / 5;
         const auto plan = plan_memory(needs);
         if (!plan) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 namespace foreload {
@@ -13,7 +14,10 @@ constexpr int kWorthLeaving = 4;
 constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
 constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
 constexpr Duration kRequestCost = std::chrono::microseconds(200);  // of one read more, for the machine and the storage
-constexpr int kStepMemory = 8;                                     // steps over which the consumer's pace is averaged
+// Steps over which the learner's pace is averaged. One that had to wait seems slower than it is: shorter ones count
+// more.
+constexpr int kStepMemory = 8;
+constexpr int kShortStepMemory = 2;
 
 }  // namespace
 
@@ -26,15 +30,40 @@ std::uint64_t Pacer::lookahead_batches() const {
   return (wanted + batch - 1) / batch;
 }
 
-Origin Pacer::route(Bytes length, std::uint64_t batches_left) const {
+Origin Pacer::route(Time now, Bytes length, std::uint64_t batches_left) const {
   const auto [disk, source] = std::pair(queued_[index(Origin::kDisk)], queued_[index(Origin::kSource)]);
   const auto near = costs_[index(Origin::kDisk)].estimate(length, disk);
   // Behind as long a queue: a consumer that takes all that it gets always has one, and the source is not there to
   // shorten it.
   const auto far = costs_[index(Origin::kSource)].estimate(length, std::max(disk, source));
   if (!near || !far) return Origin::kDisk;
-  const bool in_time = *near <= step_ * static_cast<std::int64_t>(std::min<std::uint64_t>(batches_left, 1 << 20));
+  const bool in_time = *near <= pace_.slack(now, batches_left);
   return !in_time && *far * kWorthLeaving < *near ? Origin::kSource : Origin::kDisk;
+}
+
+// What is left of the time until a batch is needed, when its bytes and all before them are read at full speed.
+Duration Pacer::spare(Time now, Origin origin, const Need& need) const {
+  const auto work = costs_[index(origin)].estimate(need.bytes, 0);
+  return pace_.slack(now, need.left) - work.value_or(Duration{});
+}
+
+Need Pacer::tightest(Time now, Origin origin, std::span<const Bytes> lacking, Bytes filling) const {
+  Need tightest{.left = lacking.size(), .bytes = std::reduce(lacking.begin(), lacking.end(), filling)};
+  Bytes sum = filling;
+  for (std::uint64_t left = 0; left < lacking.size(); ++left) {
+    sum += lacking[left];
+    const Need need{left, sum};
+    if (lacking[left] > 0 && spare(now, origin, need) < spare(now, origin, tightest)) tightest = need;
+  }
+  return tightest;
+}
+
+// Before enough was seen to say what a read costs, no open batch may lack anything.
+bool Pacer::has_time(Time now, Origin origin, Bytes length, const Need& need) const {
+  if (need.left == Need::kNobody) return true;
+  const auto cost = costs_[index(origin)].transfer(length);
+  if (!cost && need.left < options_.slots) return false;
+  return is_spare(spare(now, origin, need), cost.value_or(Duration{}));
 }
 
 bool Pacer::part_pays(Bytes whole, Bytes part) const {
@@ -63,10 +92,12 @@ bool Pacer::on_read_done(Time now, const ReadEnd& read) {
 // The first slots are opened at once, whatever the consumer does; after that every one is a batch that it has used up.
 void Pacer::on_slot_opened(Time now) {
   if (opened_++ >= options_.slots) {
-    const Duration step = now - last_opened_;
-    step_ = step_ == Duration{} ? step : step_ + (step - step_) / kStepMemory;
+    const Duration step = now - pace_.since;
+    const Duration change = step - pace_.step;
+    pace_.step =
+        pace_.step == Duration{} ? step : pace_.step + change / (change < Duration{} ? kShortStepMemory : kStepMemory);
   }
-  last_opened_ = now;
+  pace_.since = now;
 }
 
 }  // namespace foreload

@@ -5,15 +5,17 @@
 //   order    what open batches lack, then the stream in the order of need, then homes that stand empty
 //   route    from the nearest tier, unless it would come too late and the other one much sooner
 //   depth    per origin, as many reads as bring more bytes per second
-//   fill     only what no read of the stream waits for
+//   fill     only what no read of the stream waits for, and the learner does not miss
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "foreload/types.h"
 #include "policy/cost_model.h"
 #include "policy/depth.h"
+#include "policy/pace.h"
 
 namespace foreload {
 
@@ -29,6 +31,15 @@ struct PacerOptions {
   std::uint64_t batch = 1;  // samples per ring slot
   unsigned slots = 2;       // of the ring
   bool objects = false;     // the source is an object store, whose requests have a window of their own
+};
+
+// What must be read from an origin by the time at which the learner needs the batch that stands `left` behind the one
+// that it uses.
+struct Need {
+  static constexpr std::uint64_t kNobody = 0xffff'ffff;  // takes batches: there is all the time
+
+  std::uint64_t left = 0;
+  Bytes bytes = 0;
 };
 
 // A read that ended.
@@ -54,7 +65,7 @@ class Pacer {
   // How many batches beyond the open ring slots bytes are fetched; they wait in transit.
   std::uint64_t lookahead_batches() const;
   // Where to read a sample that both tiers have. `batches_left`: until the consumer needs it.
-  Origin route(Bytes length, std::uint64_t batches_left) const;
+  Origin route(Time now, Bytes length, std::uint64_t batches_left) const;
   // Is it better to read only `part` of the `whole` bytes of a sample that is not kept? It costs a second request.
   bool part_pays(Bytes whole, Bytes part) const;
   // Could it be?
@@ -65,12 +76,17 @@ class Pacer {
   bool may_fill(Origin origin, unsigned in_flight, std::size_t waiting) const {
     return waiting == 0 && may_start(origin, in_flight);
   }
+  // Which of the coming batches suffers first from reads that nobody waits for? `lacking`: bytes that each of them
+  // still needs from the origin, beginning with the learner's own; `filling`: what is on its way to homes.
+  Need tightest(Time now, Origin origin, std::span<const Bytes> lacking, Bytes filling) const;
+  // Does it come in time if so much more is read before it?
+  bool has_time(Time now, Origin origin, Bytes length, const Need& need) const;
 
   unsigned depth(Origin origin) const {
     return options_.objects && origin == Origin::kSource ? options_.max_depth : control(origin).depth();
   }
   double bytes_per_second(Origin origin) const { return control(origin).bytes_per_second(); }
-  Duration step_time() const { return step_; }  // of the consumer; 0: not known
+  const Pace& pace() const { return pace_; }  // of the learner
 
   void on_asked(Origin origin, Bytes bytes) { queued_[index(origin)] += bytes; }
   // Returns whether the origin's depth changed.
@@ -78,6 +94,7 @@ class Pacer {
   void on_slot_opened(Time now);  // the consumer gave one back, or the run begins
 
  private:
+  Duration spare(Time now, Origin origin, const Need& need) const;
   static std::size_t index(Origin origin) { return static_cast<std::size_t>(origin); }
   const DepthControl& control(Origin origin) const { return depths_[index(origin)]; }
 
@@ -86,8 +103,7 @@ class Pacer {
   std::array<OriginCost, kOrigins> costs_{};
   std::array<Bytes, kOrigins> queued_{};  // asked for and not yet here
   std::uint64_t opened_ = 0;
-  Time last_opened_{};
-  Duration step_{};
+  Pace pace_;
 };
 
 }  // namespace foreload

@@ -67,10 +67,16 @@ void PacingReplay::take(const Event& event) {
       pacer_->on_slot_opened(event.time);
       break;
     case EventKind::kAsked:
+      if ((event.c >> 8 & 1) != 0) {
+        const bool in_time = pacer_->has_time(event.time, static_cast<Origin>(event.c & 0xff), event.b,
+                                              {.left = event.c >> 16, .bytes = event.position});
+        expect(event, "a fill", 1, in_time ? 1 : 0);
+      }
       pacer_->on_asked(static_cast<Origin>(event.c & 0xff), event.b);
       break;
     case EventKind::kRouted:
-      expect(event, "route", event.c & 0xff, static_cast<std::uint64_t>(pacer_->route(event.b, event.c >> 8)));
+      expect(event, "route", event.c & 0xff,
+             static_cast<std::uint64_t>(pacer_->route(event.time, event.b, event.c >> 8)));
       break;
     case EventKind::kPart:
       expect(event, "a part", event.c, pacer_->part_pays(event.a, event.b) ? 1 : 0);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <new>
 
@@ -19,7 +20,8 @@ enum Phase : std::uint8_t {
   kResidentHome = 3,  // from here on: can be leased
   kResidentTransit = 4,
   kResidentUrgent = 5,
-  kResidentChanged = 6,  // at home, and as long as its room
+  kResidentOnward = 6,
+  kResidentChanged = 7,  // at home, and as long as its room
 };
 
 constexpr Bytes kPage = 4096;
@@ -43,7 +45,7 @@ Area area_of(std::uint8_t phase) {
 }  // namespace
 
 Bytes Arena::overhead(std::uint64_t samples) {
-  return whole_pages(samples * sizeof(Slot)) + 3 * range_bytes(1);
+  return whole_pages(samples * sizeof(Slot)) + kAreas * range_bytes(1);
 }
 
 Arena::Arena(Region region, const ArenaOptions& options)
@@ -51,7 +53,7 @@ Arena::Arena(Region region, const ArenaOptions& options)
 
 Bytes Arena::region_bytes(const ArenaOptions& options) {
   return whole_pages(options.samples * sizeof(Slot)) + range_bytes(options.home) + range_bytes(options.transit) +
-         range_bytes(options.urgent) + kPage;
+         range_bytes(options.urgent) + range_bytes(options.onward) + kPage;
 }
 
 Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
@@ -60,11 +62,12 @@ Result<std::unique_ptr<Arena>> Arena::create(const ArenaOptions& options) {
 }
 
 std::unique_ptr<Arena> Arena::create(const ArenaOptions& options, Region region) {
-  const Bytes sizes[3] = {range_bytes(options.home), range_bytes(options.transit), range_bytes(options.urgent)};
+  const std::array<Bytes, kAreas> sizes = {range_bytes(options.home), range_bytes(options.transit),
+                                           range_bytes(options.urgent), range_bytes(options.onward)};
   std::unique_ptr<Arena> arena(new Arena(std::move(region), options));
   std::uint64_t start = whole_pages(options.samples * sizeof(Slot));
   MutexLock lock(arena->mutex_);
-  for (int area = 0; area < 3; ++area) {
+  for (std::size_t area = 0; area < sizes.size(); ++area) {
     if (sizes[area] != 0) {
       auto bytes = arena->region_.bytes().subspan(start, sizes[area]);
       arena->ranges_[area].emplace(Range{start, Extents::format(bytes)});
@@ -135,10 +138,10 @@ bool Arena::is_transit(SampleId id) const {
   return phase(id) == kResidentTransit;
 }
 
-bool Arena::is_urgent(SampleId id) const {
+bool Arena::is_in(SampleId id, Area area) const {
   const ClaimWord word = ClaimWord::unpack(slot(id).word.load(std::memory_order_acquire));
-  return word.phase == kResidentUrgent ||
-         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(Area::kUrgent));
+  return word.phase == resident_phase(area) ||
+         (word.phase == kFlying && word.count == static_cast<std::uint16_t>(area));
 }
 
 std::optional<std::span<std::byte>> Arena::begin(SampleId id, Bytes length, Area area) {
@@ -220,7 +223,7 @@ void Arena::drop(SampleId id) {
   do {
     before = after = ClaimWord::unpack(seen);
     --after.count;
-    if (after.count == 0 && (before.phase == kResidentTransit || before.phase == kResidentUrgent)) {
+    if (after.count == 0 && before.phase >= kResidentTransit && before.phase <= kResidentOnward) {
       after = {.generation = static_cast<std::uint16_t>(before.generation + 1)};
     }
   } while (!sample.word.compare_exchange_weak(seen, after.packed(), std::memory_order_acq_rel));

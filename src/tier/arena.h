@@ -1,10 +1,11 @@
-// Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and three
-// ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through) and *urgent* (room
-// for one substitute while transit is full). A slot moves absent → flying → resident, and back when it is
-// freed or evicted; whoever moves it to flying reads the bytes, everyone else joins: one flight per sample. A sample in
-// transit is freed with its last lease. All methods: any thread, never block.
+// Arena: the memory of a tier in one region without pointers: a dense slot table by sample id, and four
+// ranges of extents: *home* (samples that stay), *transit* (bytes that only pass through), *urgent* (room
+// for one substitute while transit is full) and *onward* (room for what goes to the disk while transit is full). A
+// slot moves absent → flying → resident, and back when it is freed or evicted; whoever moves it to flying reads the
+// bytes, everyone else joins: one flight per sample. A sample that is not at home is freed with its last lease. All
+// methods: any thread, never block.
 //
-//   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ]
+//   [ slot table: N × 16 bytes ][ home ][ transit ][ urgent ][ onward ]
 #pragma once
 
 #include <atomic>
@@ -23,13 +24,15 @@
 
 namespace foreload {
 
-enum class Area : std::uint8_t { kHome, kTransit, kUrgent };
+enum class Area : std::uint8_t { kHome, kTransit, kUrgent, kOnward };
+inline constexpr int kAreas = 4;
 
 struct ArenaOptions {
   std::uint64_t samples = 0;
   Bytes home = 0;  // usable bytes: what footprints may add up to
   Bytes transit = 0;
   Bytes urgent = 0;
+  Bytes onward = 0;
   bool growth = false;  // every home has room for grown() bytes
 };
 
@@ -53,8 +56,9 @@ class Arena : private LeaseBook {
   std::span<std::byte> writable(const Lease& lease);
   bool is_absent(SampleId id) const;
   bool is_flying(SampleId id) const;
-  bool is_transit(SampleId id) const;  // resident in transit
-  bool is_urgent(SampleId id) const;   // it is in the urgent range, or on its way there
+  bool is_transit(SampleId id) const;                                     // resident in transit
+  bool is_urgent(SampleId id) const { return is_in(id, Area::kUrgent); }  // it is there, or on its way there
+  bool is_onward(SampleId id) const { return is_in(id, Area::kOnward); }
 
   // Takes room for the sample and marks it as flying; nothing when there is no room now.
   // REQUIRES: absent, and this thread is the only one that begins flights of this id.
@@ -92,6 +96,7 @@ class Arena : private LeaseBook {
   Arena(Region region, const ArenaOptions& options);
   Slot& slot(SampleId id) const;
   std::uint8_t phase(SampleId id) const;
+  bool is_in(SampleId id, Area area) const;
   // One lease more; false when it can not be leased.
   bool acquire(SampleId id, std::uint8_t& phase);
   std::optional<Range>& range(Area area) FORELOAD_REQUIRES(mutex_);
@@ -103,7 +108,7 @@ class Arena : private LeaseBook {
   std::uint64_t samples_;
   bool growth_;
   mutable Mutex mutex_;
-  std::optional<Range> ranges_[3] FORELOAD_GUARDED_BY(mutex_);
+  std::optional<Range> ranges_[kAreas] FORELOAD_GUARDED_BY(mutex_);
 };
 
 }  // namespace foreload

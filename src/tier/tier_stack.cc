@@ -22,6 +22,10 @@ bool TierStack::lacks(SampleId id) const {
   return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && disk_->wants(id));
 }
 
+bool TierStack::has_home(SampleId id) const {
+  return homes_.plans(id) || (shared_ != nullptr && shared_->has_home(id));
+}
+
 bool TierStack::keeps(SampleId id) const {
   if (homes_.evicts() || homes_.plans(id)) return true;
   if (shared_ != nullptr && shared_->has_home(id)) return true;
@@ -53,12 +57,14 @@ Answer TierStack::request(const Request& request, Time now) {
   if (is_partial(request.id)) return {Ask::kNoRoom, {}};
   // Who reads far ahead must not hold the room that the next substitute needs.
   if (!request.urgent && arena_.is_urgent(request.id)) return {Ask::kNoRoom, {}};
+  // Nor the room through which the disk is filled: it comes from there in a moment.
+  if (!request.urgent && arena_.is_onward(request.id)) return {Ask::kNoRoom, {}};
   if (auto hit = arena_.lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
   if (shared_ != nullptr) {
     if (auto hit = shared_->lease(request.id, length)) return {Ask::kHit, std::move(*hit)};
   }
   const auto flying = flights_.find(request.id);
-  if (flying != flights_.end()) return {Ask::kJoined, {}, std::exchange(flying->second.fill, false)};
+  if (flying != flights_.end()) return {Ask::kJoined, {}, take_over(flying->second)};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
   if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
@@ -72,6 +78,7 @@ Answer TierStack::request(const Request& request, Time now) {
                                            .fill = request.fill,
                                            .shared = room->shared,
                                            .part = room->shared ? std::nullopt : request.part};
+  if (request.fill) filling_[static_cast<std::size_t>(request.from)] += length;
   if (flight.part) remember_partial(request.id);
   if (request.urgent) {
     start(request.id, flight, now);
@@ -91,7 +98,8 @@ std::optional<TierStack::Flight> TierStack::take_room(const Request& request, By
   }
   // Also when a home is meant for it: a read that failed may have left a hole that later ones do not fit.
   auto into = homes_.begin(request.id, request.moment.has_value());
-  if (!into) into = arena_.begin(request.id, length, Area::kTransit);
+  // Batches that nobody takes fill transit: what goes to the disk has room of its own.
+  if (!into) into = arena_.begin(request.id, length, request.far ? Area::kOnward : Area::kTransit);
   if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
   if (!into) return std::nullopt;
   return Flight{.into = *into};
@@ -141,6 +149,13 @@ void TierStack::start(SampleId id, Flight& flight, Time now) {
   ++flying_[static_cast<std::size_t>(flight.origin)];
 }
 
+bool TierStack::take_over(Flight& flight) {
+  if (!flight.fill) return false;
+  filling_[static_cast<std::size_t>(flight.asked)] -= flight.into.size();
+  flight.fill = false;
+  return true;
+}
+
 bool TierStack::land(const SourceRead& read, Flight& flight) {
   if (flight.origin != Origin::kDisk) return true;
   if (read.status.ok() && disk_->store().end_read(read.id, flight.into)) return true;
@@ -175,6 +190,7 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
                   .dropped = flight.dropped,
                   .took = read.took,
                   .retries = read.retries};
+  (void)take_over(flight);
   const Bytes length = flight.into.size();
   const Flight landed = std::move(flight);
   flights_.erase(read.id);
@@ -205,6 +221,7 @@ void TierStack::drain() {
   for (std::deque<SampleId>& waiting : queues_) {
     for (const SampleId id : waiting) {
       abandon(id, flights_.at(id));
+      (void)take_over(flights_.at(id));
       flights_.erase(id);
     }
     waiting.clear();

@@ -78,6 +78,7 @@ struct Request {
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
   bool alone = false;                 // do not wait for other processes: read it, but not into a home that they share
+  bool far = false;                   // and that is not soon: it takes the onward range instead of transit
   std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
@@ -101,6 +102,7 @@ class TierStack {
   bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
+  bool has_home(SampleId id) const;  // in memory
   bool keeps_anything() const { return homes_.plans_any() || disk_ != nullptr || shared_ != nullptr; }
   // Nothing is on its way, to memory or to the disk.
   bool is_idle() const { return flights_.empty() && (disk_ == nullptr || disk_->is_idle()); }
@@ -110,7 +112,15 @@ class TierStack {
   // Reads all of a sample of which a part was read, in its place. False: not now, and the lease is still the caller's.
   // REQUIRES: the only lease on it.
   bool complete(SampleId id, Lease& lease, Time now);
+  // Where it would have to be read; nothing: it is in memory, or on its way there.
+  std::optional<Origin> whereabouts(SampleId id) const {
+    if (!arena_.is_absent(id) || (shared_ != nullptr && shared_->is_resident(id))) return std::nullopt;
+    return on_disk(id) ? Origin::kDisk : Origin::kSource;
+  }
   std::size_t waiting(Origin origin) const { return queue(origin).size(); }
+  Bytes filling(Origin origin) const {
+    return filling_[static_cast<std::size_t>(origin)];
+  }  // asked for, for nobody yet
   unsigned in_flight(Origin origin) const { return flying_[static_cast<std::size_t>(origin)]; }
   // The oldest read that waits for its origin. Nothing: there is none, or the engine is busy.
   std::optional<Started> start_next(Origin origin, Time now);
@@ -153,6 +163,8 @@ class TierStack {
   std::optional<Flight> take_room(const Request& request, Bytes length, Ask& why);
   void abandon(SampleId id, const Flight& flight);
   void start(SampleId id, Flight& flight, Time now);
+  // Is it only to fill a home? Not any more.
+  bool take_over(Flight& flight);
   bool is_partial(SampleId id);
   void remember_partial(SampleId id);
   bool is_busy(const Flight& flight) const;
@@ -169,6 +181,7 @@ class TierStack {
   std::unordered_map<SampleId, Flight> flights_;  // waiting or started
   std::array<std::deque<SampleId>, kOrigins> queues_;
   std::array<unsigned, kOrigins> flying_{};
+  std::array<Bytes, kOrigins> filling_{};
   std::unordered_set<SampleId> partial_;  // in transit with holes: nobody else may look. Some are gone already
   bool draining_ = false;
   std::vector<SourceRead> reads_;
