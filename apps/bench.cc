@@ -62,7 +62,8 @@ Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration wi
   FORELOAD_ASSIGN(const auto watch, SignalWatch::start(loader));
   const Source& source = loader.source();
   FORELOAD_ASSIGN(const LoadedSamples samples, load_samples(source, kMostMeasured));
-  FORELOAD_ASSIGN(const Chain chain, compile_chain(options, source));
+  FORELOAD_ASSIGN(const ChainOptions chosen, choose_chain(options, source));
+  FORELOAD_ASSIGN(const Chain chain, Chain::compile(chosen));
   const unsigned threads = loader.stats().threads;
   std::vector<double> read, one, all, ours;
   Progress progress("measuring", "rounds", rounds + 1);

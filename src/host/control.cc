@@ -1,5 +1,3 @@
-// Block:  [ header ][ 256 cores ][ 64 members ][ 256 objects ]
-//
 // A member's place:  empty → alive → empty, generation + 1 each time it is taken. Byte i of the file is locked by the
 // process at place i: alive means word and lock. Word without lock means dead: its claims are taken back by whoever
 // sees it, and then the place is empty.
@@ -17,13 +15,12 @@
 #include "base/futex.h"
 #include "base/record_lock.h"
 #include "base/text.h"
+#include "host/control_layout.h"
 
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31306c7274634c46;  // "FLctrl01"
 constexpr Duration kLockLook = std::chrono::milliseconds(20);
-constexpr Duration kCoreTime = std::chrono::seconds(1);  // longer than a sample takes
 
 enum MemberPhase : std::uint8_t { kEmpty = 0, kAlive = 1 };
 enum ObjectPhase : std::uint8_t { kFree = 0, kReady = 1, kDropped = 2 };
@@ -37,43 +34,6 @@ bool is_share_of(std::uint32_t share, MemberId member) {
 }
 
 }  // namespace
-
-struct alignas(64) Control::MemberEntry {
-  std::atomic<std::uint64_t> word{0};
-  std::atomic<std::uint64_t> reserved{0};
-  std::atomic<std::uint32_t> process{0};
-};
-
-struct alignas(64) Control::ObjectEntry {
-  std::atomic<std::uint64_t> word{0};
-  std::atomic<std::uint64_t> reserved{0};
-  std::atomic<std::int64_t> last_used{0};
-  std::atomic<std::uint32_t> kind{0};
-  std::atomic<std::uint64_t> first{0};
-  std::atomic<std::uint64_t> second{0};
-  std::atomic<std::uint64_t> bytes{0};
-  std::array<std::atomic<std::uint32_t>, kMostMembers> shares{};
-};
-
-// Who runs on a core, and since when.
-struct alignas(64) Control::CoreEntry {
-  std::atomic<std::uint64_t> word{0};  // ClaimWord; generation: one more each time it is taken
-  std::atomic<std::int64_t> renewed{0};
-};
-
-struct Control::Block {
-  std::uint64_t magic = kMagic;
-  std::uint64_t size = 0;
-  std::uint64_t budget = 0;
-  std::uint32_t cores = 1;
-  std::atomic<std::uint32_t> version{0};
-  alignas(64) WorkSignal work;
-  std::atomic<std::uint64_t> lock{0};  // ClaimWord of the holder; phase 1
-  std::atomic<std::uint32_t> lock_signal{0};
-  std::array<CoreEntry, kMostCores> core_table;
-  std::array<MemberEntry, kMostMembers> members;
-  std::array<ObjectEntry, kMostObjects> objects;
-};
 
 // Taken from the dead at once; a holder that was stopped is waited for, up to kPatience.
 class Control::Lock {
@@ -140,7 +100,7 @@ Result<Control> Control::adopt(Descriptor file) {
   FORELOAD_ASSIGN(SharedMemory memory,
                   SharedMemory::adopt(std::move(file), region_bytes(), "the host's control block"));
   Control control(std::move(memory));
-  if (control.block().magic != kMagic || control.block().size != region_bytes()) {
+  if (control.block().magic != kControlMagic || control.block().size != region_bytes()) {
     return Error{Code::kInvalid, "what was handed over is no control block of this version"};
   }
   return control;
@@ -364,57 +324,6 @@ std::vector<ObjectInfo> Control::objects() const {
     if (ClaimWord::unpack(block().objects[i].word.load()).phase != kFree) found.push_back(info(i));
   }
   return found;
-}
-
-std::uint32_t Control::version() const {
-  return block().version;
-}
-
-void Control::wait_for_version(std::uint32_t seen, Time deadline) const {
-  futex_wait(block().version, seen, deadline);
-}
-
-void Control::announce() {
-  ++block().version;
-  futex_wake_all(block().version);
-}
-
-unsigned Control::cores() const {
-  return std::clamp(block().cores, 1u, kMostCores);
-}
-
-WorkSignal& Control::work_signal() const {
-  return block().work;
-}
-
-std::optional<Control::Core> Control::take_core(Time now) {
-  for (unsigned i = 0; i < cores(); ++i) {
-    CoreEntry& core = block().core_table[i];
-    std::uint64_t seen = core.word.load();
-    const ClaimWord before = ClaimWord::unpack(seen);
-    const bool idle = now - Time(core.renewed.load()) > kCoreTime;
-    if (before.phase != 0 && !idle) continue;
-    const ClaimWord mine{.phase = 1,
-                         .member = self_->index,
-                         .member_generation = self_->generation,
-                         .generation = static_cast<std::uint16_t>(before.generation + 1)};
-    core.renewed = now.count();
-    if (core.word.compare_exchange_strong(seen, mine.packed())) return Core{i, mine.packed()};
-  }
-  return std::nullopt;
-}
-
-bool Control::renew(Core& core, Time now) {
-  CoreEntry& entry = block().core_table[core.index];
-  if (entry.word.load() != core.word) return false;
-  entry.renewed = now.count();
-  return true;
-}
-
-void Control::give_back(const Core& core) {
-  std::uint64_t mine = core.word;
-  const ClaimWord free{.generation = ClaimWord::unpack(mine).generation};
-  if (block().core_table[core.index].word.compare_exchange_strong(mine, free.packed())) block().work.raise();
 }
 
 }  // namespace foreload

@@ -17,15 +17,6 @@
 #include "base/local_socket.h"
 #include "host/member.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-// Children that start threads are what is tested; the parent has none when it forks.
-extern "C" const char* __tsan_default_options() {
-  return "die_after_fork=0";
-}
-#endif
-#endif
-
 namespace foreload {
 
 inline int soak(int amount, int at_least = 5) {
@@ -49,6 +40,7 @@ struct Told {
   int what = 0;  // the body's own
   ino_t host = 0;
   bool created = false;
+  std::uint64_t numbers[3] = {};  // the body's own, too
 };
 
 // A child process. `body` runs in it and tells things; then it waits for the end of the test, or its own.

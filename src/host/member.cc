@@ -180,10 +180,24 @@ Result<std::shared_ptr<SharedObject>> Member::attach(const ObjectInfo& object, b
     return kept;
   }
   auto file = ask_for(object);
-  if (!file) return Error{Code::kIo, "no member that has the shared memory answers"};
+  if (!file) return silent(object);
   FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(*file), object.bytes, "members of a host"));
   FORELOAD_TRY(control_.hold(object.id, use));
   return keep(object.id, std::move(memory));
+}
+
+Error Member::silent(const ObjectInfo& object) const {
+  std::string who;
+  for (const MemberInfo& member : control_.members()) {
+    if ((object.holders >> member.id.index & 1) != 0)
+      who += fmt::format("{}{}", who.empty() ? "" : ", ", member.process);
+  }
+  return {Code::kIo,
+          fmt::format("memory of host \"{}\" is held by {} {} alone, and {} not answer: continue (SIGCONT) or "
+                      "end {}, or name another host",
+                      name_.text(), who.find(',') == std::string::npos ? "process" : "processes", who,
+                      who.find(',') == std::string::npos ? "it does" : "they do",
+                      who.find(',') == std::string::npos ? "it" : "them")};
 }
 
 std::optional<Descriptor> Member::ask_for(const ObjectInfo& object) const {

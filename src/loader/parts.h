@@ -1,0 +1,90 @@
+// Loader::Parts: what a loader is made of, from the dataset to the desk where batches are lent. Opened in
+// parts_open.cc, used in loader.cc.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "base/event_record.h"
+#include "foreload/loader.h"
+#include "loader/accounts.h"
+#include "loader/host_seat.h"
+#include "loader/lease_desk.h"
+#include "loader/order.h"
+#include "loader/pace_keeper.h"
+#include "loader/seams.h"
+#include "loader/setup.h"
+#include "pipeline/pipeline.h"
+#include "plan/placement.h"
+#include "plan/stream.h"
+#include "tier/arena.h"
+#include "tier/dimension_table.h"
+#include "tier/tier_stack.h"
+
+namespace foreload {
+
+class Loader::Parts {
+ public:
+  static Result<std::unique_ptr<Parts>> open(LoaderOptions options, const Seams& seams);
+  ~Parts();
+
+  Result<std::optional<Batch>> next();
+  void interrupt();
+  State position() const;
+  Status seek(const State& state);
+  LoaderStats stats() const;
+
+  const Stream& stream() const { return *stream_; }
+  const Source& source() const { return *source_; }
+  const TensorSpec& spec() const { return desk_->spec(); }
+  std::span<const std::byte> batch_memory() const { return desk_->ring().memory(); }
+  Share share(std::uint64_t step) const { return stream_->assignment().share(step, options_.rank); }
+
+ private:
+  explicit Parts(LoaderOptions options) : options_(std::move(options)) {}
+  Status open_tiers(const SizedPlan& sized, const Seams& seams);
+  Status open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams);
+  Result<std::uint32_t> wait_for(std::uint64_t number);
+  Result<Batch> deliver(std::uint32_t slot, Time asked);
+  Time begin_wait(Time time) const;
+  std::optional<Batch> end_epoch();
+  void pass_on_warnings();
+  bool forked() const { return ::getpid() != owner_; }
+  std::uint64_t plan_hash_now() const {
+    return plan_hash(stream_->schedule().options(), stream_->assignment().shape());
+  }
+
+  LoaderOptions options_;
+  pid_t owner_ = ::getpid();
+  Bytes budget_ = 0;
+  unsigned threads_ = 1;
+  std::unique_ptr<Source> source_;
+  std::optional<Stream> stream_;
+  std::optional<Chain> chain_;
+  Placement placement_;
+  Bytes capacity_ = 0;  // of the cache
+  std::unique_ptr<EventRecord> record_;
+  std::unique_ptr<HostSeat> seat_;  // null: this process is alone
+  std::unique_ptr<Arena> arena_;
+  std::optional<DimensionTable> dimensions_;
+  std::unique_ptr<TierStack> tiers_;
+  std::shared_ptr<LeaseDesk> desk_;
+  std::unique_ptr<Pipeline> pipeline_;
+  Accounts accounts_;
+  PaceKeeper pace_;
+
+  Epoch epoch_ = 0;
+  std::uint64_t step_ = 0;      // the next batch
+  bool in_epoch_ = false;       // next() was called since the epoch began
+  std::optional<Error> error_;  // ends the run
+  std::atomic<bool> interrupted_{false};
+  struct {
+    Time begin{};
+    Time end{};
+  } interrupted_wait_;
+};
+
+}  // namespace foreload
