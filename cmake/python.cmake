@@ -38,8 +38,8 @@ set_target_properties(_foreload PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINA
 
 # ${CMAKE_BINARY_DIR}/python is importable: the sources are linked beside the module.
 set(FORELOAD_PYTHON_FILES
-  __init__.py _arguments.py _delivery.py _foreload.pyi _mapped.py _memory.py _ranks.py _report.py _settings.py _tensors.py _torchvision.py
-  errors.py loader.py py.typed transforms.py)
+  __init__.py _arguments.py _delivery.py _foreload.pyi _mapped.py _memory.py _opening.py _ranks.py _report.py _settings.py _tensors.py
+  _torchvision.py errors.py loader.py py.typed transforms.py)
 foreach(name IN LISTS FORELOAD_PYTHON_FILES)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/foreload)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/python/foreload/${name} ${CMAKE_BINARY_DIR}/python/foreload/${name} SYMBOLIC)

@@ -2,19 +2,31 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
+from . import _foreload
 from ._arguments import whole
 from .errors import ConfigError
 
-# The first pair that is set completely counts.
+
+class Launcher(NamedTuple):
+    name: str
+    rank: str
+    world: str
+    local: Tuple[str, ...]  # how many ranks this machine has; the first that is set counts
+    job: Tuple[str, ...]    # which job it is, the same in all ranks of a machine; the first must be set. None: nobody knows
+
+
+# The first whose rank and world are set counts.
 LAUNCHERS = (
-    ("torchrun", "RANK", "WORLD_SIZE"),
-    ("Slurm", "SLURM_PROCID", "SLURM_NTASKS"),
-    ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI", "PMI_RANK", "PMI_SIZE"),
+    Launcher("torchrun", "RANK", "WORLD_SIZE", ("LOCAL_WORLD_SIZE",),
+             ("MASTER_PORT", "MASTER_ADDR", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")),
+    Launcher("Slurm", "SLURM_PROCID", "SLURM_NTASKS",
+             ("SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"),
+             ("SLURM_STEP_ID", "SLURM_JOB_ID")),  # of srun; a batch script is one process
+    Launcher("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_COMM_WORLD_LOCAL_SIZE",), ("PMIX_NAMESPACE",)),
+    Launcher("PMI", "PMI_RANK", "PMI_SIZE", ("MPI_LOCALNRANKS",), ()),
 )
-LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 
 def _number(name: str, text: str) -> int:
@@ -26,12 +38,12 @@ def _number(name: str, text: str) -> int:
 
 def launched(environment: Mapping[str, str] = os.environ) -> Optional[Tuple[int, int]]:
     """(rank, world size) as the launcher set them; None when there is none."""
-    for launcher, rank_name, world_name in LAUNCHERS:
-        if rank_name in environment and world_name in environment:
-            rank, world = (_number(name, environment[name]) for name in (rank_name, world_name))
+    for launcher in LAUNCHERS:
+        if launcher.rank in environment and launcher.world in environment:
+            rank, world = (_number(name, environment[name]) for name in (launcher.rank, launcher.world))
             if not 0 <= rank < world:
-                raise ConfigError(f"{launcher} set {rank_name}={rank} and {world_name}={world}: ranks are 0 to "
-                                  f"{world_name} - 1; pass rank and world_size to overrule it")
+                raise ConfigError(f"{launcher.name} set {launcher.rank}={rank} and {launcher.world}={world}: ranks are 0 to "
+                                  f"{launcher.world} - 1; pass rank and world_size to overrule it")
             return rank, world
     return None
 
@@ -49,9 +61,52 @@ def resolve(rank: Any, world_size: Any, environment: Mapping[str, str] = os.envi
     return rank, world_size
 
 
+def _tasks_here(text: str, environment: Mapping[str, str]) -> Optional[int]:
+    """Slurm's tasks of every node, "4(x2),3": those of this one. Of a single number: that."""
+    counts: List[int] = []
+    here = environment.get("SLURM_NODEID", "0")
+    for part in text.split(","):
+        count, _, times = part.rstrip(")").partition("(x")
+        if not (count.isascii() and count.isdecimal() and (not times or times.isascii() and times.isdecimal())):
+            return None
+        counts += [int(count)] * min(int(times or 1), 1 << 16)
+    place = int(here) if here.isascii() and here.isdecimal() else 0
+    return counts[0] if len(counts) == 1 else counts[place] if place < len(counts) else None
+
+
+def _local(launcher: Launcher, environment: Mapping[str, str]) -> Optional[int]:
+    for name in launcher.local:
+        count = _tasks_here(environment.get(name, ""), environment)
+        if count:
+            return count
+    return None
+
+
 def on_this_host(world_size: int, environment: Mapping[str, str] = os.environ) -> int:
     """How many learners share this machine: all of them, unless the launcher says."""
-    for name in LOCAL_SIZES:
-        if environment.get(name, "").isdecimal():
-            return max(1, min(world_size, int(environment[name])))
+    for launcher in LAUNCHERS:
+        count = _local(launcher, environment)
+        if count:
+            return min(world_size, count)
     return world_size
+
+
+class Job(NamedTuple):
+    """The ranks of this job on this machine."""
+
+    name: str  # of the host that is theirs
+    ranks: int
+
+
+def job_here(rank: int, world_size: int, environment: Mapping[str, str] = os.environ) -> Optional[Job]:
+    """None: this is no rank of a job that has several of them on this machine, or nobody says so."""
+    for launcher in LAUNCHERS:
+        given = (environment.get(launcher.rank), environment.get(launcher.world))
+        if given != (str(rank), str(world_size)) or not launcher.job or not environment.get(launcher.job[0]):
+            continue
+        ranks = min(world_size, _local(launcher, environment) or 1)
+        if ranks > 1:
+            text = "\0".join(f"{name}={environment.get(name, '')}" for name in launcher.job)
+            kind = launcher.name.lower().replace(" ", "")
+            return Job(f"{kind}-{_foreload.xxh3(os.fsencode(text)):016x}", ranks)
+    return None

@@ -33,6 +33,7 @@ class Settings:
     def __init__(self) -> None:
         self.options: Dict[str, Any] = {}
         self.memory: Optional[int] = None
+        self.host: Optional[str] = None  # its name; empty: alone; None: that of the ranks of the job
         self.callables: List[Any] = []
         self.has_chain = False
         self.no_chain = False  # a transform was given, but nothing of it runs in C++
@@ -153,6 +154,14 @@ def subset_options(given: Any) -> Dict[str, Any]:
     return {"subset_ids": [arguments.whole("subset", item) for item in given]}
 
 
+def host_name(given: Any) -> Optional[str]:
+    if given is None:
+        return None
+    if arguments.same(given, False):
+        return ""
+    return os.fsdecode(arguments.text("host", given, "a name, the path of a folder, or False for a loader that is alone"))
+
+
 def chain_options(given: Dict[str, Any], settings: Settings) -> None:
     transform = given["transform"]
     if transform is not None and (_torchvision.is_torchvision(transform) or
@@ -208,6 +217,7 @@ def read(given: Dict[str, Any]) -> Settings:
     if options.get("disk") == b"":
         raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
+    settings.host = host_name(given["host"])
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])
     options.update(order_options(given))

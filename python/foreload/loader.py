@@ -9,8 +9,8 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
-from . import _delivery, _foreload, _mapped, _memory, _ranks, _report, _settings
-from ._arguments import datasets, warn_once, whole
+from . import _delivery, _foreload, _mapped, _memory, _opening, _report, _settings
+from ._arguments import warn_once, whole
 from .errors import ConfigError, ForeloadError, LoaderClosed, StaleIterator
 
 Sample = Dict[str, Any]
@@ -104,6 +104,8 @@ class DataLoader:
       transform         list of foreload's transforms, torchvision's Compose, text as of `foreload run --chain`; callables last
       batch_transform   called with every batch, in this thread
       memory            "8GiB" or bytes, for cache, batches and scratch together; default: a part of the process's budget
+      host              name: all processes of this machine that give it share cache and prep, and `memory` is for all of them;
+                        default: ranks of one job on this machine put their memory together and share by themselves; False: alone
       disk              folder on a local disk that keeps samples between epochs and runs; disk_size: "200GB" of it at most
       on_error          "fail" or "replace": what a bad sample does; max_replacements
       rank, world_size  default: from torchrun, Slurm, Open MPI or PMI
@@ -141,7 +143,8 @@ class DataLoader:
                  storage: Optional[str] = None, record: Path = None, disk: Path = None,
                  disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
-                 homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False) -> None:
+                 homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False,
+                 host: Union[None, bool, str, "os.PathLike[str]"] = None) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()
@@ -169,36 +172,17 @@ class DataLoader:
         _alive.add(self)
 
     def _open(self, dataset: Any, settings: _settings.Settings, listed: Any) -> None:
-        paths = datasets(dataset)
-        if paths is None:
-            _mapped.length_of(dataset)
-            if settings.has_chain:
-                raise ConfigError("transform: foreload's transforms are for data on disk; for the samples of "
-                                  f"{_mapped.describe(dataset)} use callables")
-        elif settings.collates:
-            raise ConfigError("collate_fn has nothing to collate: batches of data on disk come ready; use batch_transform")
-        self._part = _memory.take(settings.memory, _ranks.on_this_host(self.world_size))
-        settings.options["memory"] = self._part.bytes
+        self._engine, self._part, self.host = _opening.opened(dataset, settings)
         try:
-            if paths is None:
-                if any(name.startswith("disk") for name in settings.options):
-                    raise ConfigError("disk and disk_size are for data that foreload reads itself: a map-style dataset reads its own")
-                if any(name.startswith("subset") for name in settings.options):
-                    raise ConfigError("subset is for data on disk; for a map-style dataset use torch.utils.data.Subset")
-                self._engine = _mapped.MappedLoader(dataset, settings.options)
+            if isinstance(self._engine, _mapped.MappedLoader):
                 self.dataset = dataset
             else:
-                self._engine = _open_native({**settings.options, "dataset": paths})
                 self.dataset = DatasetView(self._engine)
                 if settings.no_chain:
                     _settings.check_no_chain(self._engine)
             _settings.check_same(self._engine, settings.sampled, listed)
-        except BaseException as error:
-            if self._engine is not None:
-                self._engine.close()
-            self._part.give_back()
-            if settings.no_chain and isinstance(error, ConfigError) and str(error).startswith("normalize"):
-                raise ConfigError(_settings.NO_SIZE) from None  # the default's Normalize, which nobody asked for
+        except BaseException:
+            self.close()
             raise
         self._show_warnings()
 
@@ -387,16 +371,3 @@ class DataLoader:
     def __reduce__(self) -> Any:
         raise TypeError("a DataLoader can not be pickled or copied: it owns threads and memory. Open one in the other process; the "
                         "order is the same there")
-
-
-def _open_native(options: Dict[str, Any]) -> Any:
-    try:
-        return _foreload.Loader(options)
-    except ConfigError as error:
-        if options["last_batch"] != "auto":
-            raise
-        # As torch: a dataset that is smaller than one batch is one short batch.
-        try:
-            return _foreload.Loader({**options, "last_batch": "ragged" if options["world"] == 1 else "pad"})
-        except ConfigError:
-            raise error from None

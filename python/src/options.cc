@@ -108,6 +108,7 @@ LoaderOptions read_options(const py::dict& given) {
   reader.read("global_batch", options.global_batch);
   read_order(reader, options);
   reader.read("memory", options.memory);
+  reader.read("host", options.host);
   reader.read("disk", options.disk);
   reader.read("disk_bytes", options.disk_bytes);
   reader.read("threads", options.threads);
