@@ -20,7 +20,6 @@ namespace {
 constexpr Duration kTick = std::chrono::milliseconds(200);
 constexpr Duration kGuestTime = std::chrono::seconds(1);
 constexpr std::size_t kMostGuests = 64;
-constexpr Duration kAnswerTime = std::chrono::milliseconds(500);
 constexpr Duration kMakingTime = std::chrono::seconds(5);  // of an object that somebody else is making
 constexpr Duration kAskAgain = std::chrono::milliseconds(10);
 
@@ -179,7 +178,7 @@ Result<std::shared_ptr<SharedObject>> Member::attach(const ObjectInfo& object, b
     if (use) FORELOAD_TRY(control_.hold(object.id, true));
     return kept;
   }
-  auto file = ask_for(object);
+  auto file = ask_holders(name_, object, id().index);
   if (!file) return silent(object);
   FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(*file), object.bytes, "members of a host"));
   FORELOAD_TRY(control_.hold(object.id, use));
@@ -198,24 +197,6 @@ Error Member::silent(const ObjectInfo& object) const {
                       name_.text(), who.find(',') == std::string::npos ? "process" : "processes", who,
                       who.find(',') == std::string::npos ? "it does" : "they do",
                       who.find(',') == std::string::npos ? "it" : "them")};
-}
-
-std::optional<Descriptor> Member::ask_for(const ObjectInfo& object) const {
-  for (unsigned index = 0; index < kMostMembers; ++index) {
-    if ((object.holders >> index & 1) == 0 || index == id().index) continue;
-    const auto connected = connect_local(name_.address(index));
-    if (!connected.ok() || !connected->has_value()) continue;
-    const int socket = (*connected)->get();
-    const auto peer = peer_of(socket);
-    const auto request = encode({.kind = HostRequest::Kind::kFetch, .index = id().index, .object = object.id});
-    if (!peer || peer->user != ::geteuid() || !send_frame(socket, request)) continue;
-    wait_readable(std::array{socket}, now() + kAnswerTime);
-    Frame frame;
-    if (receive_frame(socket, frame, 1) != Received::kFrame || frame.files.empty()) continue;
-    const auto reply = parse_reply(frame.bytes);
-    if (reply && reply->kind == HostReply::Kind::kObject) return std::move(frame.files.front());
-  }
-  return std::nullopt;
 }
 
 Status Member::reserve_more(Bytes bytes) {

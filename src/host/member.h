@@ -83,7 +83,6 @@ class Member : public std::enable_shared_from_this<Member> {
   Result<std::shared_ptr<SharedObject>> attach(const ObjectInfo& object, bool use);
   std::shared_ptr<SharedObject> held(ObjectId object) FORELOAD_EXCLUDES(mutex_);
   std::shared_ptr<SharedObject> keep(ObjectId object, SharedMemory memory) FORELOAD_EXCLUDES(mutex_);
-  std::optional<Descriptor> ask_for(const ObjectInfo& object) const;
   Error silent(const ObjectInfo& object) const;
   void let_go(ObjectId object) FORELOAD_EXCLUDES(mutex_);
 

@@ -81,7 +81,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   Ring& ring = desk_->ring();
   const Time delivered = now();
   Batch batch = desk_->lend(slot);
-  pace_.taken(ring, ring.plan_of(slot).number, asked, delivered);
+  pace_.taken(ring, slot, asked, delivered);
   if (auto error = ring.error_of(slot)) {
     error_ = std::move(error);
     return *error_;
@@ -91,6 +91,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   const std::uint64_t positions = stream_->schedule().size();
   const std::uint64_t genuine = std::min(plan.count, positions - std::min(plan.first, positions));
   accounts_.add_batch(plan.count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
+  pace_.cost(ring, slot, wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
     record_->append({.time = delivered,

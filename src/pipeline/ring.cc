@@ -242,17 +242,6 @@ void Ring::release(std::uint32_t index) {
   slot(index).state.store(word(kFree), std::memory_order_release);
 }
 
-void Ring::set_pace(const LearnerPace& pace) {
-  header().next.store(pace.next, std::memory_order_relaxed);
-  header().last.store(pace.last.count(), std::memory_order_relaxed);
-  header().step.store(pace.step.count(), std::memory_order_relaxed);
-}
-
-LearnerPace Ring::pace() const {
-  return {header().next.load(std::memory_order_relaxed), Time(header().last.load(std::memory_order_relaxed)),
-          Duration(header().step.load(std::memory_order_relaxed))};
-}
-
 std::span<const std::byte> Ring::data(std::uint32_t index) const {
   if (options_.ragged_element == 0) return tensors(index);
   return tensors(index).first(lengths(index).back() * options_.ragged_element);

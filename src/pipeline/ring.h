@@ -93,6 +93,21 @@ struct BatchCost {
   std::uint64_t damaged = 0;
 };
 
+// What a learner got so far, and waited for: for whoever looks at a host.
+struct LearnerReport {
+  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;
+  Duration fetch_stall{};
+  Duration prep_stall{};
+  Bytes memory_bytes = 0;
+  Bytes disk_bytes = 0;
+  Bytes source_bytes = 0;
+  std::uint64_t replaced = 0;
+  std::uint64_t damaged = 0;
+  Time since{};  // the first batch
+  Time until{};  // the last one
+};
+
 class Ring {
  public:
   static constexpr std::size_t kMostRows = 320;    // offsets that a sample may come with
@@ -181,6 +196,9 @@ class Ring {
   void release(std::uint32_t slot);
   void set_pace(const LearnerPace& pace);
   LearnerPace pace() const;
+  void set_report(const LearnerReport& report);
+  LearnerReport report() const;                      // not all of one moment
+  std::uint64_t prepared_by(unsigned member) const;  // samples of this stream
 
   std::span<const std::byte> data(std::uint32_t slot) const;
   std::span<const std::uint64_t> offsets(std::uint32_t slot) const;  // empty unless ragged

@@ -147,6 +147,7 @@ bool Ring::finish(RingItem what, const Prepared& prepared) {
   item(what).prepared = prepared;
   of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
   if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
+  header().prepared_by[self_.index % header().prepared_by.size()].fetch_add(1, std::memory_order_relaxed);
   if (options_.ragged_element > 0) lengths(what.slot)[what.index + 1] = prepared.length;
   return done(what);
 }
