@@ -47,7 +47,7 @@ class HostTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.top)
         subprocess.run([FORELOAD, "generate", cls.top / "data", "--images", "240", "--classes", "4"], check=True,
                        capture_output=True)
-        cls.bytes = report(start("index", cls.top / "data", "--json"))["bytes"]
+        cls.bytes = report(start("index", cls.top / "data", "--json"))["dataset"]["bytes"]
 
     def setUp(self):
         self.host = f"test-{os.getpid()}-{self._testMethodName[-20:]}-{random.randrange(10**6)}"

@@ -35,9 +35,10 @@ Result<std::optional<Batch>> Loader::Parts::next() {
 
 // What other threads have to say is said on the caller's.
 void Loader::Parts::pass_on_warnings() {
+  if (!options_.warn) return;
   DiskTier* disk = tiers_->disk();
-  if (disk == nullptr || !options_.warn) return;
-  while (const auto text = disk->take_warning()) options_.warn(*text);
+  while (const auto text = disk != nullptr ? disk->take_warning() : std::nullopt) options_.warn(*text);
+  if (const auto text = seat_ ? seat_->take_warning() : std::nullopt) options_.warn(*text);
 }
 
 // A wait that was interrupted and goes on at once is one wait: it began when the first call did.

@@ -85,6 +85,7 @@ std::uint64_t Ring::count_of(std::uint32_t index) const {
 }
 
 bool Ring::has_claims(std::uint32_t index) const {
+  if (slot(index).completer.load() != 0) return true;
   for (std::uint32_t i = 0; i < count_of(index); ++i) {
     if (phase_of(item({index, i}).word) == kClaimed) return true;
   }
@@ -100,9 +101,8 @@ void Ring::wait_for_claims(Time deadline) const {
 std::optional<std::uint32_t> Ring::free_slot() {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
     const std::uint8_t phase = phase_of(slot(index).state);
-    if (phase == kFree || phase == kSpoiled) return index;
-    if (phase != kResting) continue;
-    if (!has_claims(index)) return index;
+    if (phase == kFree) return index;
+    if ((phase == kResting || phase == kSpoiled) && !has_claims(index)) return index;
   }
   return std::nullopt;
 }
@@ -190,7 +190,12 @@ std::span<Mix> Ring::mixes(std::uint32_t index) const {
 void Ring::publish(std::uint32_t index, Duration busy) {
   Slot& full = slot(index);
   full.prep_busy.fetch_add(static_cast<std::uint64_t>(busy.count()), std::memory_order_relaxed);
-  full.state.store(word(kPublished), std::memory_order_release);
+  std::uint64_t mine = completing();
+  std::uint64_t empty = word(kOpen);
+  const bool done = full.state.compare_exchange_strong(mine, word(kPublished), std::memory_order_acq_rel) ||
+                    (full.count == 0 && full.state.compare_exchange_strong(empty, word(kPublished)));
+  full.completer.store(0);
+  if (!done) return wake_feeder();  // it was retired meanwhile, and is free now
   header().published.fetch_add(1, std::memory_order_seq_cst);
   if (header().published_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_all(header().published);
 }
@@ -273,7 +278,7 @@ bool Ring::stopped() const {
 
 void Ring::reset() {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    if (phase_of(slot(i).state) != kLeased) retire(i);
+    (void)retire(i, false);
   }
   header().stopped = 0;
 }

@@ -156,8 +156,9 @@ class Ring {
   // The slot's batch will not come out of it: it was spoiled, or a worker has had one of its samples, whose bytes were
   // all there, for longer than `patience`.
   bool is_stuck(std::uint32_t slot, Time now, Duration patience) const;
-  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead.
-  void retire(std::uint32_t slot);
+  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: it is leased, or,
+  // if it was `stuck`, is so no more.
+  bool retire(std::uint32_t slot, bool stuck);
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
@@ -230,6 +231,8 @@ class Ring {
   bool wait(const Signal& signal, std::uint32_t seen, Time until);
 
   std::uint64_t claimed() const;
+  std::uint64_t completing() const;
+  std::optional<RingItem> claim_in(std::uint32_t slot);
   bool has_claims(std::uint32_t slot) const;
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
   unsigned count(std::uint8_t phase) const;          // of slots

@@ -50,6 +50,7 @@ struct alignas(64) Ring::Header {
 
 struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> state{0};
+  std::atomic<std::uint64_t> completer{0};  // who works on it although it may rest; 0: nobody
   std::atomic<std::uint64_t> number{0};
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
