@@ -44,6 +44,8 @@ void WarmFlags::declare(CLI::App& command) {
   command.add_option("--disk", disk_, "With --warm: folder of the disk cache, as of run")->check(refuse_empty);
   command.add_option("--disk-size", disk_size_, "With --warm: of it at most, as of run");
   add_number(command, "--seed", seed_, "With --warm: of the run to come, when they hold less than all");
+  add_number(command, "--world", world_, "With --warm: number of learners of the run to come");
+  add_number(command, "--rank", rank_, "With --warm: which of them, because each has a cache of its own");
   command.add_option("--memory", memory_,
                      "With --warm: the budget of the run to come, when disk and memory together "
                      "hold less than all");
@@ -67,6 +69,8 @@ Result<Json> WarmFlags::run(const SourceOptions& from, const Source& source, con
   options.source.trust_index = true;  // of a moment ago
   options.source.progress = {};
   options.disk = disk_;
+  options.world = world_;
+  options.rank = rank_;
   // What memory will hold goes to the disk last, where both together are too small for all.
   options.cache = !memory_.empty();
   options.seed = seed_;

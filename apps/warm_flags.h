@@ -21,6 +21,8 @@ class WarmFlags {
   std::string disk_size_;
   std::string memory_;
   std::uint64_t seed_ = 0;
+  std::uint32_t world_ = 1;
+  std::uint32_t rank_ = 0;
 };
 
 }  // namespace foreload

@@ -80,11 +80,11 @@ void page_cache_row(const StorageBench& bench, const Steady& ours, int percent) 
 }
 
 // The same cache, but whoever was used least recently goes.
-Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& ours, Duration step) {
+Status lru_row(const StorageBench& bench, LoaderOptions options, const Steady& ours, Duration step, int percent) {
   options.eviction = Eviction::kLru;
   FORELOAD_ASSIGN(const Steady lru, steady_epochs(bench, options, step));
   bench.report.add(
-      fmt::format("storage/lru_against_ours_{:.0f}", 100 * ours.cached), lru.seconds / ours.seconds, "ratio", 1.0, true,
+      fmt::format("storage/lru_against_ours_{}", percent), lru.seconds / ours.seconds, "ratio", 1.0, true,
       fmt::format("epoch time with eviction=lru and the same memory ({:.1f} %), median of {} later epochs: {:.3f} s",
                   100 * ours.cached, kRounds, lru.seconds));
   return {};
@@ -113,7 +113,7 @@ Status bench_model(const StorageBench& bench) {
     bench.report.add(fmt::format("storage/source_bytes_off_plan_{}", percent), std::abs(ours.off_plan), "share", 0.01,
                      false, how + "; the epoch whose source bytes are farthest from dataset - cache");
     page_cache_row(bench, ours, percent);
-    FORELOAD_TRY(lru_row(bench, options, ours, step));
+    FORELOAD_TRY(lru_row(bench, options, ours, step, percent));
   }
   return {};
 }

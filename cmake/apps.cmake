@@ -6,11 +6,13 @@ find_package(CLI11 REQUIRED)
 
 add_executable(foreload_cli
   apps/accelerator.cc
+  apps/agent.cc
   apps/bench.cc
   apps/command.cc
   apps/convert.cc
   apps/generate.cc
   apps/help_layout.cc
+  apps/host_report.cc
   apps/index.cc
   apps/loader_flags.cc
   apps/main.cc
@@ -25,6 +27,7 @@ add_executable(foreload_cli
   apps/streams.cc
   apps/subset.cc
   apps/token_flags.cc
+  apps/top.cc
   apps/warm_flags.cc)
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")

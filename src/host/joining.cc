@@ -271,4 +271,22 @@ Result<std::optional<Control>> watch_host(const HostName& name, Duration patienc
   return std::optional<Control>();
 }
 
+std::optional<Descriptor> ask_holders(const HostName& name, const ObjectInfo& object, unsigned index) {
+  for (unsigned holder = 0; holder < kMostMembers; ++holder) {
+    if ((object.holders >> holder & 1) == 0 || holder == index) continue;
+    const auto connected = connect_local(name.address(holder));
+    if (!connected.ok() || !connected->has_value()) continue;
+    const int socket = (*connected)->get();
+    const auto peer = peer_of(socket);
+    const auto request = encode({.kind = HostRequest::Kind::kFetch, .index = index, .object = object.id});
+    if (!peer || peer->user != ::geteuid() || !send_frame(socket, request)) continue;
+    wait_readable(std::array{socket}, now() + kAnswerTime);
+    Frame frame;
+    if (receive_frame(socket, frame, 1) != Received::kFrame || frame.files.empty()) continue;
+    const auto reply = parse_reply(frame.bytes);
+    if (reply && reply->kind == HostReply::Kind::kObject) return std::move(frame.files.front());
+  }
+  return std::nullopt;
+}
+
 }  // namespace foreload

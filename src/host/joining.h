@@ -33,4 +33,8 @@ Result<Joined> join_host(const HostName& name, const JoinOptions& options);
 // Only to look: nothing when there is no such host.
 Result<std::optional<Control>> watch_host(const HostName& name, Duration patience);
 
+// The memory file of an object, from whoever has it; nothing: nobody that has it answers. `index`: of the asking
+// member.
+std::optional<Descriptor> ask_holders(const HostName& name, const ObjectInfo& object, unsigned index);
+
 }  // namespace foreload

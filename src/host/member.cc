@@ -20,9 +20,9 @@ namespace {
 constexpr Duration kTick = std::chrono::milliseconds(200);
 constexpr Duration kGuestTime = std::chrono::seconds(1);
 constexpr std::size_t kMostGuests = 64;
-constexpr Duration kAnswerTime = std::chrono::milliseconds(500);
 constexpr Duration kMakingTime = std::chrono::seconds(5);  // of an object that somebody else is making
 constexpr Duration kAskAgain = std::chrono::milliseconds(10);
+constexpr Duration kLettingGo = std::chrono::seconds(2);  // of a cache that was dropped
 
 // What a forked child must close: a listening socket that nobody serves would look like a stopped member when this
 // process is gone. The handlers of fork() know no arguments, so this is the one global of the folder.
@@ -145,7 +145,9 @@ void Member::let_go(ObjectId object) {
 Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
   const Time give_up = now() + kMakingTime;
   for (;;) {
-    FORELOAD_ASSIGN(const Control::Found found, control_.find_or_add(needs.key, needs.bytes, needs.reserve));
+    auto answer = control_.find_or_add(needs.key, needs.bytes, needs.reserve);
+    if (!answer.ok() && answer.error().code == Code::kNoMemory && make_room()) continue;
+    FORELOAD_ASSIGN(const Control::Found found, std::move(answer));
     if (found.is_new) return make(found.object.id, needs);
     if (found.object.bytes != needs.bytes && !needs.any_size) {
       return Error{Code::kMismatch, fmt::format("the host has {} bytes where this process would make {}",
@@ -179,7 +181,7 @@ Result<std::shared_ptr<SharedObject>> Member::attach(const ObjectInfo& object, b
     if (use) FORELOAD_TRY(control_.hold(object.id, true));
     return kept;
   }
-  auto file = ask_for(object);
+  auto file = ask_holders(name_, object, id().index);
   if (!file) return silent(object);
   FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(*file), object.bytes, "members of a host"));
   FORELOAD_TRY(control_.hold(object.id, use));
@@ -200,29 +202,37 @@ Error Member::silent(const ObjectInfo& object) const {
                       who.find(',') == std::string::npos ? "it" : "them")};
 }
 
-std::optional<Descriptor> Member::ask_for(const ObjectInfo& object) const {
-  for (unsigned index = 0; index < kMostMembers; ++index) {
-    if ((object.holders >> index & 1) == 0 || index == id().index) continue;
-    const auto connected = connect_local(name_.address(index));
-    if (!connected.ok() || !connected->has_value()) continue;
-    const int socket = (*connected)->get();
-    const auto peer = peer_of(socket);
-    const auto request = encode({.kind = HostRequest::Kind::kFetch, .index = id().index, .object = object.id});
-    if (!peer || peer->user != ::geteuid() || !send_frame(socket, request)) continue;
-    wait_readable(std::array{socket}, now() + kAnswerTime);
-    Frame frame;
-    if (receive_frame(socket, frame, 1) != Received::kFrame || frame.files.empty()) continue;
-    const auto reply = parse_reply(frame.bytes);
-    if (reply && reply->kind == HostReply::Kind::kObject) return std::move(frame.files.front());
+// Drops the cache that nobody has used for the longest time, and waits until those who kept it have let go. False: all
+// are in use, or are not let go of.
+bool Member::make_room() {
+  std::optional<ObjectInfo> oldest;
+  for (const ObjectInfo& object : control_.objects()) {
+    if (object.key.kind != ObjectKey::Kind::kArena || object.dropped || object.users != 0) continue;
+    if (!oldest || object.last_used < oldest->last_used) oldest = object;
   }
-  return std::nullopt;
+  if (!oldest || !control_.drop(oldest->id).ok()) return false;
+  const Time give_up = now() + kLettingGo;
+  while (control_.object(oldest->id) && now() < give_up) {
+    control_.announce();
+    wait_readable({}, now() + kAskAgain);
+    (void)control_.collect().ok();
+  }
+  return !control_.object(oldest->id);
 }
 
 Status Member::reserve_more(Bytes bytes) {
-  MutexLock lock(mutex_);
-  FORELOAD_TRY(control_.reserve(reserved_ + bytes));
-  reserved_ += bytes;
-  return {};
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      const Status reserved = control_.reserve(reserved_ + bytes);
+      if (reserved.ok()) reserved_ += bytes;
+      if (reserved.ok() || reserved.error().code != Code::kNoMemory) return reserved;
+    }
+    if (!make_room()) {
+      MutexLock lock(mutex_);
+      return control_.reserve(reserved_ + bytes);
+    }
+  }
 }
 
 Status Member::reserve_less(Bytes bytes) {

@@ -57,8 +57,9 @@ class Member : public std::enable_shared_from_this<Member> {
   MemberId id() const { return *control_.self(); }
   bool created() const { return created_; }  // the host, when it joined
 
-  // The object with this key, to use it: another member's memory, or new memory. kNoMemory: the budget or the machine
-  // has not so much. kIo: whoever has it does not answer.
+  // The object with this key, to use it: another member's memory, or new memory. When room is needed, caches that
+  // nobody uses are dropped, oldest first. kNoMemory: the budget or the machine has not so much. kIo: whoever has it
+  // does not answer.
   Result<std::shared_ptr<SharedObject>> open(const ObjectNeeds& needs) FORELOAD_EXCLUDES(mutex_);
   // One that is there, to help those who use it. kNotFound: it has ended.
   Result<std::shared_ptr<SharedObject>> fetch(ObjectId object) FORELOAD_EXCLUDES(mutex_);
@@ -83,8 +84,8 @@ class Member : public std::enable_shared_from_this<Member> {
   Result<std::shared_ptr<SharedObject>> attach(const ObjectInfo& object, bool use);
   std::shared_ptr<SharedObject> held(ObjectId object) FORELOAD_EXCLUDES(mutex_);
   std::shared_ptr<SharedObject> keep(ObjectId object, SharedMemory memory) FORELOAD_EXCLUDES(mutex_);
-  std::optional<Descriptor> ask_for(const ObjectInfo& object) const;
   Error silent(const ObjectInfo& object) const;
+  bool make_room();
   void let_go(ObjectId object) FORELOAD_EXCLUDES(mutex_);
 
   void serve();

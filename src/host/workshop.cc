@@ -37,6 +37,8 @@ Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member,
   MutexLock lock(member->mutex_);
   if (auto there = member->workshop_.lock()) return there;
   std::shared_ptr<Workshop> workshop(new Workshop(member, options));
+  Workshop* helping = workshop.get();
+  member->take_back_ = [helping](MemberId dead) { helping->take_back(dead); };
   FORELOAD_TRY(workshop->start());
   member->workshop_ = workshop;
   return workshop;
@@ -51,7 +53,6 @@ Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& option
       streams_(std::make_shared<const Streams>()) {}
 
 Status Workshop::start() {
-  member_->take_back_ = [this](MemberId dead) { take_back(dead); };
   FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
   threads_.push_back(std::move(list));
   for (unsigned i = 0; i < options_.threads; ++i) {
@@ -95,25 +96,29 @@ void Workshop::rest(unsigned worker) {
   core.reset();
 }
 
+// The streams whose learners will run out first come first; what another worker was quicker at is passed over.
 std::optional<PrepTask> Workshop::claim(unsigned worker) {
+  struct Candidate {
+    Time needed{};
+    std::uint64_t behind = 0;
+    const std::shared_ptr<Helped>* stream = nullptr;
+  };
   const auto list = streams();
   const Time current = now();
-  while (!stopping_) {
-    const std::shared_ptr<Helped>* best = nullptr;
-    Time needed{};
-    for (const auto& stream : *list) {
-      const auto number = stream->ring->soonest();
-      if (!number) continue;
-      const Time when = needed_at(stream->ring->pace(), *number, current);
-      if (best != nullptr && when >= needed) continue;
-      best = &stream;
-      needed = when;
-    }
-    if (best == nullptr || !has_core(worker)) return std::nullopt;
-    const auto item = (*best)->ring->claim();
-    if (!item) continue;  // somebody was quicker
-    places_[worker].stream = *best;
-    return PrepTask{&(*best)->stream, *item};
+  std::vector<Candidate> candidates;
+  for (const auto& stream : *list) {
+    const auto number = stream->ring->soonest();
+    if (!number) continue;
+    const LearnerPace pace = stream->ring->pace();
+    candidates.push_back({needed_at(pace, *number, current), *number - std::min(*number, pace.next), &stream});
+  }
+  std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::pair(c.needed, c.behind); });
+  for (const Candidate& candidate : candidates) {
+    if (!has_core(worker)) return std::nullopt;
+    const auto item = (*candidate.stream)->ring->claim();
+    if (!item) continue;
+    places_[worker].stream = *candidate.stream;
+    return PrepTask{&(*candidate.stream)->stream, *item};
   }
   return std::nullopt;
 }

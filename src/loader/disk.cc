@@ -77,6 +77,7 @@ Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const 
   }
   auto store = DiskStore::open({.folder = options.disk,
                                 .rank = options.world > 1 ? std::optional(options.rank) : std::nullopt,
+                                .sharers = options.world,
                                 .samples = samples_of(source),
                                 .total_bytes = source.total_bytes(),
                                 .limit = options.disk_bytes,

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/text.h"
 #include "policy/eviction.h"
 
 namespace foreload {
@@ -43,7 +44,7 @@ Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
   JoinOptions join{.budget = needs.options.memory, .own_budget = available_memory() / 2};
   FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join));
   std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member)));
-  seat->warn_ = needs.options.warn;
+  seat->host_ = needs.options.host;
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
   FORELOAD_TRY(seat->open_stream(needs));
@@ -124,25 +125,22 @@ Status HostSeat::open_stream(const Needs& needs) {
   const Bytes bytes = card_.region_bytes();
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, bytes));
-    // Others may map it as soon as it is there: the ring is complete before the card is.
-    FORELOAD_ASSIGN(arena_region_,
+    FORELOAD_ASSIGN(Region transit,
                     Region::map_file(memory.file(), StreamCard::kBytes, card_.arena, "bytes in transit"));
-    FORELOAD_ASSIGN(ring_region_,
+    FORELOAD_ASSIGN(Region batches,
                     Region::map_file(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
+    own_arena_ = Arena::create(arena_options_, std::move(transit));
+    own_ring_ = Ring::create(card_.ring, std::move(batches));
+    own_ring_->set_member(member_->id(), &member_->control().work_signal());
     return write_card(card_, memory.bytes());
   };
   FORELOAD_ASSIGN(stream_, member_->open({.key = key, .bytes = bytes, .reserve = bytes, .fill = fill}));
   return {};
 }
 
-std::unique_ptr<Arena> HostSeat::make_arena() {
-  return Arena::create(arena_options_, std::move(*arena_region_));
-}
-
-std::shared_ptr<Ring> HostSeat::make_ring() {
-  auto ring = Ring::create(card_.ring, std::move(*ring_region_));
-  ring->set_member(member_->id(), &member_->control().work_signal());
-  return ring;
+std::optional<std::string> HostSeat::take_warning() {
+  MutexLock lock(mutex_);
+  return std::exchange(warning_, std::nullopt);
 }
 
 Status HostSeat::serve(TierStack& tiers, Ring& ring) {
@@ -183,7 +181,11 @@ void HostSeat::grow() {
       arena_->reserved_to(to);
     } else {
       refused_ = true;
+      arena_->end_growth();
       (void)member_->control().resize(homes_->id(), from).ok();
+      MutexLock lock(mutex_);
+      warning_ =
+          fmt::format("the cache of host \"{}\" ends at {}: {}", host_, format_bytes(from), grown.error().message);
     }
   }
 }

@@ -4,11 +4,12 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/thread.h"
 #include "foreload/loader.h"
 #include "host/member.h"
@@ -43,11 +44,13 @@ class HostSeat {
   Bytes budget() const { return member_->control().budget(); }
   SharedArena* homes() const { return arena_.get(); }  // null: nothing is cached
   Bytes homes_capacity() const;
-  std::unique_ptr<Arena> make_arena();
-  std::shared_ptr<Ring> make_ring();
+  // Of the stream, once.
+  std::unique_ptr<Arena> take_arena() { return std::move(own_arena_); }
+  std::shared_ptr<Ring> take_ring() { return std::move(own_ring_); }
   // From now on. Both must live until stop().
   Status serve(TierStack& tiers, Ring& ring);
   void stop();
+  std::optional<std::string> take_warning() FORELOAD_EXCLUDES(mutex_);
 
  private:
   explicit HostSeat(std::shared_ptr<Member> member) : member_(std::move(member)) {}
@@ -55,7 +58,7 @@ class HostSeat {
   Status open_homes(const Needs& needs);
   Status open_stream(const Needs& needs);
   void run(TierStack& tiers, Ring& ring);
-  void grow();
+  void grow() FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;
   std::shared_ptr<Workshop> workshop_;
@@ -66,9 +69,11 @@ class HostSeat {
   ArenaOptions arena_options_{};
   StreamCard card_{};
   std::shared_ptr<SharedObject> stream_;
-  std::optional<Region> arena_region_;
-  std::optional<Region> ring_region_;
-  std::function<void(const std::string&)> warn_;
+  std::unique_ptr<Arena> own_arena_;
+  std::shared_ptr<Ring> own_ring_;
+  std::string host_;
+  Mutex mutex_;
+  std::optional<std::string> warning_ FORELOAD_GUARDED_BY(mutex_);
   std::atomic<bool> stopping_{false};
   bool refused_ = false;  // the machine or the budget gave no more for homes
   Ring* ring_ = nullptr;

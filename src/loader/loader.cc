@@ -35,9 +35,10 @@ Result<std::optional<Batch>> Loader::Parts::next() {
 
 // What other threads have to say is said on the caller's.
 void Loader::Parts::pass_on_warnings() {
+  if (!options_.warn) return;
   DiskTier* disk = tiers_->disk();
-  if (disk == nullptr || !options_.warn) return;
-  while (const auto text = disk->take_warning()) options_.warn(*text);
+  while (const auto text = disk != nullptr ? disk->take_warning() : std::nullopt) options_.warn(*text);
+  if (const auto text = seat_ ? seat_->take_warning() : std::nullopt) options_.warn(*text);
 }
 
 // A wait that was interrupted and goes on at once is one wait: it began when the first call did.
@@ -81,7 +82,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   Ring& ring = desk_->ring();
   const Time delivered = now();
   Batch batch = desk_->lend(slot);
-  pace_.taken(ring, ring.plan_of(slot).number, asked, delivered);
+  pace_.taken(ring, slot, asked, delivered);
   if (auto error = ring.error_of(slot)) {
     error_ = std::move(error);
     return *error_;
@@ -91,6 +92,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   const std::uint64_t positions = stream_->schedule().size();
   const std::uint64_t genuine = std::min(plan.count, positions - std::min(plan.first, positions));
   accounts_.add_batch(plan.count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
+  pace_.cost(ring, slot, wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
     record_->append({.time = delivered,

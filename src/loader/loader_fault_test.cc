@@ -229,5 +229,27 @@ TEST(LoaderFaultTest, StorageThatStaysBrokenIsATypedError) {
   }
 }
 
+// Each substitute is refused in its turn, without a read that would wake anybody.
+TEST(LoaderFaultTest, ManyEmptySamplesInARowAreReplacedWithoutAWait) {
+  constexpr std::uint64_t kSamples = 40;
+  const Ledger ledger(kSamples);
+  for (std::uint64_t id = 0; id < kSamples; ++id) {
+    if (id != 17) ledger.folder().write(Ledger::file(id), "");
+  }
+  LoaderOptions options = ledger.options(4);
+  options.on_error = OnError::kReplace;
+  options.limits.replacements = 1'000'000;
+  Loader loader = open(options);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (;;) {
+      const auto batch = loader.next();
+      ASSERT_TRUE(batch.ok()) << batch.error().message;
+      if (!*batch) break;
+      for (const SampleId id : (*batch)->ids()) EXPECT_EQ(id, 17u);
+    }
+    ASSERT_TRUE(loader.seek_epoch(0).ok());  // all is cached now
+  }
+}
+
 }  // namespace
 }  // namespace foreload

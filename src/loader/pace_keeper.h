@@ -1,27 +1,44 @@
-// PaceKeeper: measures what the consumer does with a batch, and tells the ring, so that workers of a host know who will
-// run out first. The consumer's thread.
+// PaceKeeper: measures what the consumer does with a batch and what it waited for, and tells the ring, so that workers
+// of a host know who will run out first, and people how it goes. The consumer's thread.
 #pragma once
 
+#include "loader/accounts.h"
 #include "pipeline/ring.h"
 
 namespace foreload {
 
 class PaceKeeper {
  public:
-  // The consumer asked for batch `number` at `asked` and got it at `delivered`.
-  void taken(Ring& ring, std::uint64_t number, Time asked, Time delivered) {
+  // The consumer asked for the batch of `slot` at `asked` and got it at `delivered`.
+  void taken(Ring& ring, std::uint32_t slot, Time asked, Time delivered) {
     constexpr int kMemory = 8;  // steps over which the pace is averaged
     if (last_ != Time{}) {
       const Duration step = asked - last_;
       step_ = step_ == Duration{} ? step : step_ + (step - step_) / kMemory;
+    } else {
+      report_.since = asked;
     }
-    last_ = delivered;
-    ring.set_pace({.next = number + 1, .last = delivered, .step = step_});
+    last_ = report_.until = delivered;
+    ring.set_pace({.next = ring.plan_of(slot).number + 1, .last = delivered, .step = step_});
+  }
+  void cost(Ring& ring, std::uint32_t slot, const Wait& wait) {
+    const BatchCost cost = ring.cost_of(slot);
+    ++report_.batches;
+    report_.samples += ring.plan_of(slot).count;
+    report_.fetch_stall += wait.fetch;
+    report_.prep_stall += wait.prep;
+    report_.memory_bytes += cost.bytes.memory;
+    report_.disk_bytes += cost.bytes.disk;
+    report_.source_bytes += cost.bytes.source;
+    report_.replaced += cost.replaced;
+    report_.damaged += cost.damaged;
+    ring.set_report(report_);
   }
 
  private:
   Time last_{};
   Duration step_{};
+  LearnerReport report_{};
 };
 
 }  // namespace foreload

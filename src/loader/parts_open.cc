@@ -49,7 +49,7 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
   placement_ = plan_homes(options_, source, sized, *stream_);
   capacity_ = evicts(options_.eviction) ? memory.home : placement_.bytes();
   if (seat_) {
-    arena_ = seat_->make_arena();
+    arena_ = seat_->take_arena();
     capacity_ = seat_->homes_capacity();
   } else {
     FORELOAD_ASSIGN(arena_, Arena::create(arena_options(source.size(), memory)));
@@ -77,7 +77,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
   const std::uint64_t batch = stream_->assignment().max_share();
   std::shared_ptr<Ring> ring;
   if (seat_) {
-    ring = seat_->make_ring();
+    ring = seat_->take_ring();
     FORELOAD_TRY(seat_->serve(*tiers_, *ring));
   } else {
     FORELOAD_ASSIGN(ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));

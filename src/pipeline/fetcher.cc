@@ -56,6 +56,8 @@ void Fetcher::run(std::uint64_t number) {
   waiters_.clear();
   elsewhere_.clear();
   redos_.clear();
+  pending_substitutes_.clear();
+  pending_completions_.clear();
 }
 
 void Fetcher::serve(FetchClass wanted, Time now) {
@@ -233,8 +235,9 @@ std::optional<Error> Fetcher::refuse(SampleId id) const {
                            format_bytes(length), format_bytes(parts_.longest_sample))};
 }
 
-// A substitute may be refused at once, which asks for the next one: those wait for the next turn.
+// A substitute may be refused at once, which asks for the next one: that comes in the next turn, at once.
 void Fetcher::ask_substitutes(Time now) {
+  substitute_added_ = false;
   std::vector<Waiter> asked = std::exchange(pending_substitutes_, {});
   std::erase_if(asked, [&](const Waiter& waiter) { return ask_substitute(waiter, now); });
   pending_substitutes_.insert(pending_substitutes_.begin(), asked.begin(), asked.end());

@@ -148,6 +148,7 @@ class Fetcher {
   };
   std::vector<Watch> watches_;  // by slot
   std::vector<Waiter> pending_substitutes_;
+  bool substitute_added_ = false;  // since they were asked for
   // Asked for, and on their way through another process.
   struct Elsewhere {
     Waiter waiter;

@@ -31,6 +31,7 @@ void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
 void Fetcher::deliver(RingItem item, Work work, Time now) {
   if (work.error) {
     const Error error = *work.error;
+    parts_.works.at(item) = {.id = work.id, .attempt = work.attempt};
     return judge(item, std::move(work), error, now);
   }
   const std::span<const std::byte> bytes = work.lease.bytes();
@@ -103,8 +104,7 @@ void Fetcher::look_for_stuck(Time now) {
       const Work& work = parts_.works.at({slot, i});
       redo.works.push_back({.id = work.id, .attempt = work.attempt});
     }
-    parts_.ring.retire(slot);
-    redos_.push_back(std::move(redo));
+    if (parts_.ring.retire(slot, true)) redos_.push_back(std::move(redo));
   }
 }
 
@@ -123,7 +123,7 @@ bool Fetcher::redo_next(Time now) {
 }
 
 Time Fetcher::next_turn(Time now) const {
-  if (fill_more_) return Time{0};
+  if (fill_more_ || substitute_added_) return Time{0};
   if (!elsewhere_.empty()) return now + kLookAgain;
   if (fill_later_) return now + kLookForTime;
   return parts_.shared ? now + kLookForStuck : kNever;
@@ -159,6 +159,7 @@ void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {
   event.c = work.attempt + 1;
   record(event);
   parts_.ring.wait_again(item, true);
+  substitute_added_ = true;
   pending_substitutes_.push_back({.index = item.index, .attempt = work.attempt + 1, .slot = item.slot});
 }
 

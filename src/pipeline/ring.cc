@@ -85,6 +85,7 @@ std::uint64_t Ring::count_of(std::uint32_t index) const {
 }
 
 bool Ring::has_claims(std::uint32_t index) const {
+  if (slot(index).completer.load() != 0) return true;
   for (std::uint32_t i = 0; i < count_of(index); ++i) {
     if (phase_of(item({index, i}).word) == kClaimed) return true;
   }
@@ -100,9 +101,8 @@ void Ring::wait_for_claims(Time deadline) const {
 std::optional<std::uint32_t> Ring::free_slot() {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
     const std::uint8_t phase = phase_of(slot(index).state);
-    if (phase == kFree || phase == kSpoiled) return index;
-    if (phase != kResting) continue;
-    if (!has_claims(index)) return index;
+    if (phase == kFree) return index;
+    if ((phase == kResting || phase == kSpoiled) && !has_claims(index)) return index;
   }
   return std::nullopt;
 }
@@ -190,7 +190,12 @@ std::span<Mix> Ring::mixes(std::uint32_t index) const {
 void Ring::publish(std::uint32_t index, Duration busy) {
   Slot& full = slot(index);
   full.prep_busy.fetch_add(static_cast<std::uint64_t>(busy.count()), std::memory_order_relaxed);
-  full.state.store(word(kPublished), std::memory_order_release);
+  std::uint64_t mine = completing();
+  std::uint64_t empty = word(kOpen);
+  const bool done = full.state.compare_exchange_strong(mine, word(kPublished), std::memory_order_acq_rel) ||
+                    (full.count == 0 && full.state.compare_exchange_strong(empty, word(kPublished)));
+  full.completer.store(0);
+  if (!done) return wake_feeder();  // it was retired meanwhile, and is free now
   header().published.fetch_add(1, std::memory_order_seq_cst);
   if (header().published_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_all(header().published);
 }
@@ -242,17 +247,6 @@ void Ring::release(std::uint32_t index) {
   slot(index).state.store(word(kFree), std::memory_order_release);
 }
 
-void Ring::set_pace(const LearnerPace& pace) {
-  header().next.store(pace.next, std::memory_order_relaxed);
-  header().last.store(pace.last.count(), std::memory_order_relaxed);
-  header().step.store(pace.step.count(), std::memory_order_relaxed);
-}
-
-LearnerPace Ring::pace() const {
-  return {header().next.load(std::memory_order_relaxed), Time(header().last.load(std::memory_order_relaxed)),
-          Duration(header().step.load(std::memory_order_relaxed))};
-}
-
 std::span<const std::byte> Ring::data(std::uint32_t index) const {
   if (options_.ragged_element == 0) return tensors(index);
   return tensors(index).first(lengths(index).back() * options_.ragged_element);
@@ -284,7 +278,7 @@ bool Ring::stopped() const {
 
 void Ring::reset() {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    if (phase_of(slot(i).state) != kLeased) retire(i);
+    (void)retire(i, false);
   }
   header().stopped = 0;
 }

@@ -93,6 +93,21 @@ struct BatchCost {
   std::uint64_t damaged = 0;
 };
 
+// What a learner got so far, and waited for: for whoever looks at a host.
+struct LearnerReport {
+  std::uint64_t batches = 0;
+  std::uint64_t samples = 0;
+  Duration fetch_stall{};
+  Duration prep_stall{};
+  Bytes memory_bytes = 0;
+  Bytes disk_bytes = 0;
+  Bytes source_bytes = 0;
+  std::uint64_t replaced = 0;
+  std::uint64_t damaged = 0;
+  Time since{};  // the first batch
+  Time until{};  // the last one
+};
+
 class Ring {
  public:
   static constexpr std::size_t kMostRows = 320;    // offsets that a sample may come with
@@ -141,8 +156,9 @@ class Ring {
   // The slot's batch will not come out of it: it was spoiled, or a worker has had one of its samples, whose bytes were
   // all there, for longer than `patience`.
   bool is_stuck(std::uint32_t slot, Time now, Duration patience) const;
-  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead.
-  void retire(std::uint32_t slot);
+  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: it is leased, or,
+  // if it was `stuck`, is so no more.
+  bool retire(std::uint32_t slot, bool stuck);
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
@@ -181,6 +197,9 @@ class Ring {
   void release(std::uint32_t slot);
   void set_pace(const LearnerPace& pace);
   LearnerPace pace() const;
+  void set_report(const LearnerReport& report);
+  LearnerReport report() const;                      // not all of one moment
+  std::uint64_t prepared_by(unsigned member) const;  // samples of this stream
 
   std::span<const std::byte> data(std::uint32_t slot) const;
   std::span<const std::uint64_t> offsets(std::uint32_t slot) const;  // empty unless ragged
@@ -212,6 +231,8 @@ class Ring {
   bool wait(const Signal& signal, std::uint32_t seen, Time until);
 
   std::uint64_t claimed() const;
+  std::uint64_t completing() const;
+  std::optional<RingItem> claim_in(std::uint32_t slot);
   bool has_claims(std::uint32_t slot) const;
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
   unsigned count(std::uint8_t phase) const;          // of slots

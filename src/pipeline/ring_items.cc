@@ -24,6 +24,10 @@ std::uint64_t Ring::claimed() const {
   return ClaimWord{.phase = kClaimed, .member = self_.index, .member_generation = self_.generation}.packed();
 }
 
+std::uint64_t Ring::completing() const {
+  return ClaimWord{.phase = kCompleting, .member = self_.index, .member_generation = self_.generation}.packed();
+}
+
 void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::uint32_t> rows, Time now) {
   FORELOAD_CHECK(rows.size() <= most_rows(), "the feeder leaves out what does not fit");
   Slot& of = slot(what.slot);
@@ -54,33 +58,38 @@ std::optional<std::uint64_t> Ring::soonest() const {
 }
 
 std::optional<RingItem> Ring::claim() {
-  for (;;) {
-    std::array<PrepCandidate, kMostSlots> candidates;
-    for (std::uint32_t i = 0; i < options_.slots; ++i) {
-      const Slot& of = slot(i);
-      const bool open = phase_of(of.state) == kOpen;
-      candidates[i] = {i, of.number.load(std::memory_order_relaxed),
-                       open ? of.ready.load(std::memory_order_acquire) : 0};
-    }
-    const auto chosen = soonest_needed({candidates.data(), options_.slots});
-    if (!chosen) return std::nullopt;
-    Slot& of = slot(*chosen);
-    std::uint32_t ready = of.ready.load(std::memory_order_acquire);
+  std::array<PrepCandidate, kMostSlots> candidates;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) {
+    const Slot& of = slot(i);
+    const bool open = phase_of(of.state) == kOpen;
+    candidates[i] = {i, of.number.load(std::memory_order_relaxed), open ? of.ready.load(std::memory_order_acquire) : 0};
+  }
+  while (const auto chosen = soonest_needed({candidates.data(), options_.slots})) {
+    if (const auto found = claim_in(*chosen)) return found;
+    candidates[*chosen].ready = 0;  // others were quicker; what became ready since was announced
+  }
+  return std::nullopt;
+}
+
+// One look at every item. One that becomes ready behind it is announced after the caller has read the signal.
+std::optional<RingItem> Ring::claim_in(std::uint32_t index) {
+  Slot& of = slot(index);
+  const std::uint64_t count = count_of(index);
+  const std::uint32_t from = of.search_from.load(std::memory_order_relaxed);
+  for (std::uint64_t turn = 0; turn < count; ++turn) {
+    const auto i = static_cast<std::uint32_t>((from + turn) % count);
+    Item& one = item({index, i});
+    if (phase_of(one.word) != kReady) continue;
+    one.claimed_at.store(now().count(), std::memory_order_relaxed);
+    std::uint64_t expected = word(kReady);
+    if (!one.word.compare_exchange_strong(expected, claimed(), std::memory_order_acq_rel)) continue;
+    std::uint32_t ready = of.ready.load(std::memory_order_relaxed);
     while (ready > 0 && !of.ready.compare_exchange_weak(ready, ready - 1, std::memory_order_acq_rel)) {
     }
-    if (ready == 0) continue;
-    // Once around: in a shared ring somebody may have died between the count and the item.
-    const std::uint64_t count = count_of(*chosen);
-    const std::uint32_t from = of.search_from.load(std::memory_order_relaxed);
-    for (std::uint64_t turn = 0; turn < count; ++turn) {
-      const auto i = static_cast<std::uint32_t>((from + turn) % count);
-      std::uint64_t expected = word(kReady);
-      if (!item({*chosen, i}).word.compare_exchange_strong(expected, claimed(), std::memory_order_acq_rel)) continue;
-      of.search_from.store(i + 1, std::memory_order_relaxed);
-      item({*chosen, i}).claimed_at.store(now().count(), std::memory_order_relaxed);
-      return RingItem{*chosen, i};
-    }
+    of.search_from.store(i + 1, std::memory_order_relaxed);
+    return RingItem{index, i};
   }
+  return std::nullopt;
 }
 
 void Ring::take_back(MemberId dead) {
@@ -88,9 +97,9 @@ void Ring::take_back(MemberId dead) {
     Slot& of = slot(s);
     std::uint64_t seen = of.state.load(std::memory_order_acquire);
     const ClaimWord state = ClaimWord::unpack(seen);
-    if (state.phase == kCompleting && state.owner() == dead) {
-      of.state.compare_exchange_strong(seen, word(kSpoiled));
-    }
+    if (state.phase == kCompleting && state.owner() == dead) of.state.compare_exchange_strong(seen, word(kSpoiled));
+    std::uint64_t completer = of.completer.load();
+    if (ClaimWord::unpack(completer).owner() == dead) of.completer.compare_exchange_strong(completer, 0);
     if (state.phase != kOpen && state.phase != kResting) continue;
     std::uint32_t ready = 0;
     for (std::uint32_t i = 0; i < count_of(s); ++i) {
@@ -120,12 +129,18 @@ bool Ring::is_stuck(std::uint32_t index, Time now, Duration patience) const {
   return false;
 }
 
-void Ring::retire(std::uint32_t index) {
-  slot(index).state.store(word(kResting), std::memory_order_release);
+bool Ring::retire(std::uint32_t index, bool stuck) {
+  Slot& of = slot(index);
+  std::uint64_t seen = of.state.load(std::memory_order_acquire);
+  do {
+    const std::uint8_t phase = ClaimWord::unpack(seen).phase;
+    if (phase == kLeased || (stuck && phase != kOpen && phase != kSpoiled)) return false;  // it went on meanwhile
+  } while (!of.state.compare_exchange_weak(seen, word(kResting), std::memory_order_acq_rel));
   for (std::uint32_t i = 0; i < count_of(index); ++i) {
     std::uint64_t ready = word(kReady);
     item({index, i}).word.compare_exchange_strong(ready, word(kWaiting));
   }
+  return true;
 }
 
 RingWork Ring::work(RingItem what) const {
@@ -147,6 +162,7 @@ bool Ring::finish(RingItem what, const Prepared& prepared) {
   item(what).prepared = prepared;
   of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
   if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
+  header().prepared_by[self_.index % header().prepared_by.size()].fetch_add(1, std::memory_order_relaxed);
   if (options_.ragged_element > 0) lengths(what.slot)[what.index + 1] = prepared.length;
   return done(what);
 }
@@ -159,15 +175,16 @@ void Ring::reject(RingItem what, const Error& error) {
   std::memcpy(bad.reason, error.message.data(), length);
   bad.reason[length] = '\0';
   bad.word.store(word(kBad), std::memory_order_release);
-  of.rejected.fetch_add(1, std::memory_order_release);
-  of.settled.fetch_add(1, std::memory_order_release);
+  // In this order: who sees the second has seen the first.
+  of.settled.fetch_add(1, std::memory_order_seq_cst);
+  of.rejected.fetch_add(1, std::memory_order_seq_cst);
 }
 
 std::uint32_t Ring::settled(std::uint32_t index) const {
-  return slot(index).settled.load(std::memory_order_acquire);
+  return slot(index).settled.load(std::memory_order_seq_cst);
 }
 std::uint32_t Ring::rejected(std::uint32_t index) const {
-  return slot(index).rejected.load(std::memory_order_acquire);
+  return slot(index).rejected.load(std::memory_order_seq_cst);
 }
 
 Settled Ring::settled(RingItem what) const {
@@ -206,17 +223,20 @@ bool Ring::fail(RingItem what, const Error& error) {
     std::memcpy(of.error, error.message.data(), length);
     of.error[length] = '\0';
   }
+  if (phase_of(item(what).word) == kWaiting && of.waiting.fetch_sub(1) == 1) of.bytes_complete = now().count();
   return done(what);
 }
 
 bool Ring::done(RingItem what) {
   Slot& of = slot(what.slot);
   item(what).word.store(word(kDone), std::memory_order_release);
-  of.settled.fetch_add(1, std::memory_order_release);
+  of.settled.fetch_add(1, std::memory_order_seq_cst);
   if (of.finished.fetch_add(1, std::memory_order_acq_rel) + 1 < of.count) return false;
-  const ClaimWord mine{.phase = kCompleting, .member = self_.index, .member_generation = self_.generation};
-  std::uint64_t open = word(kOpen);  // what was retired is completed elsewhere
-  return of.state.compare_exchange_strong(open, mine.packed(), std::memory_order_acq_rel);
+  of.completer.store(completing());
+  std::uint64_t open = word(kOpen);
+  if (of.state.compare_exchange_strong(open, completing(), std::memory_order_acq_rel)) return true;
+  of.completer.store(0);  // it was retired, and is done again elsewhere
+  return false;
 }
 
 void Ring::call_when_settled() {

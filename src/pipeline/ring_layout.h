@@ -5,6 +5,8 @@
 // Each column is 64-byte aligned; lengths, mixes and rows take no room when the stream has none.
 #pragma once
 
+#include <array>
+
 #include "pipeline/ring.h"
 
 namespace foreload {
@@ -42,10 +44,13 @@ struct alignas(64) Ring::Header {
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::int64_t> last{0};
   std::atomic<std::int64_t> step{0};
+  std::array<std::atomic<std::uint64_t>, 11> report{};
+  std::array<std::atomic<std::uint64_t>, 64> prepared_by{};
 };
 
 struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> state{0};
+  std::atomic<std::uint64_t> completer{0};  // who works on it although it may rest; 0: nobody
   std::atomic<std::uint64_t> number{0};
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
-#include <mutex>
-#include <set>
+#include <numeric>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -233,6 +235,100 @@ TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
     ring->release(*slot);
   }
   ring->stop();
+}
+
+// Many items that become ready in any order, and more workers than cores: none is overlooked.
+TEST(RingTest, ItemsThatBecomeReadyBehindAWorkersLookAreFound) {
+  constexpr std::uint64_t kBatch = 512;
+  constexpr std::uint64_t kBatches = 60;
+  auto ring = make(2, kBatch);
+  std::mt19937 random(7);
+  std::jthread fetcher([&] {
+    for (std::uint64_t n = 0; n < kBatches;) {
+      const auto slot = open(*ring, plan(n, kBatch));
+      if (!slot) {
+        std::this_thread::yield();
+        continue;
+      }
+      std::vector<std::uint32_t> order(kBatch);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::uint32_t i : order) mark_ready(*ring, {*slot, i}, Time{1});
+      ++n;
+    }
+  });
+  std::vector<std::jthread> workers;
+  for (int w = 0; w < 8; ++w) {
+    workers.emplace_back([&] {
+      for (;;) {
+        const std::uint32_t seen = ring->work_signal();
+        if (const auto item = ring->claim()) {
+          if (ring->finish(*item, {})) ring->publish(item->slot);
+        } else if (!ring->wait_for_work(seen, kNever)) {
+          return;
+        }
+      }
+    });
+  }
+  for (std::uint64_t n = 0; n < kBatches; ++n) {
+    std::optional<std::uint32_t> slot;
+    for (;;) {
+      const std::uint32_t seen = ring->published_signal();
+      if ((slot = ring->take(n))) break;
+      ASSERT_TRUE(ring->wait_for_batch(seen));
+    }
+    ring->release(*slot);
+  }
+  ring->stop();
+}
+
+TEST(RingTest, ARetiredSlotRestsUntilItsLastClaimIsSettled) {
+  auto ring = make(1, 2);
+  const auto slot = open(*ring, plan(0, 2));
+  mark_ready(*ring, {*slot, 0}, Time{1});
+  mark_ready(*ring, {*slot, 1}, Time{1});
+  const auto late = ring->claim();
+  ASSERT_TRUE(ring->retire(*slot, true));
+  EXPECT_FALSE(ring->claim()) << "nobody claims of it";
+  EXPECT_FALSE(ring->free_slot()) << "somebody may still write to it";
+  EXPECT_FALSE(ring->finish(*late, {})) << "nor is it completed";
+  EXPECT_EQ(ring->free_slot(), slot);
+  EXPECT_FALSE(ring->take(0));
+}
+
+TEST(RingTest, ASlotThatIsRetiredWhileItIsCompletedIsNotPublished) {
+  auto ring = make(1, 1);
+  const auto slot = open(*ring, plan(0, 1));
+  mark_ready(*ring, {*slot, 0}, Time{1});
+  ASSERT_TRUE(ring->finish(*ring->claim(), {}));
+  EXPECT_FALSE(ring->retire(*slot, true)) << "it is not stuck any more";
+  ring->stop();
+  ring->reset();
+  EXPECT_FALSE(ring->free_slot()) << "the batch stage may still write to it";
+  ring->publish(*slot);
+  EXPECT_FALSE(ring->take(0));
+  EXPECT_EQ(ring->free_slot(), slot);
+}
+
+TEST(RingTest, WhatTheDeadHadClaimedIsReadyAgain) {
+  const MemberId dead{.index = 3, .generation = 9};
+  auto ring = make(2, 2);
+  WorkSignal signal;
+  ring->set_member(dead, &signal);
+  const auto slot = open(*ring, plan(0, 2));
+  mark_ready(*ring, {*slot, 0}, Time{1});
+  mark_ready(*ring, {*slot, 1}, Time{1});
+  const auto lost = ring->claim();
+  ASSERT_TRUE(lost);
+  ring->set_member({.index = 4, .generation = 1}, &signal);
+  const auto mine = ring->claim();
+  ASSERT_TRUE(mine);
+  EXPECT_FALSE(ring->claim());
+  ring->take_back(dead);
+  const auto again = ring->claim();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->index, lost->index);
+  EXPECT_FALSE(ring->claim());
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct Space {
 // What is used already stays ours, also when others have filled the rest of the file system since.
 Space measure(const DiskStoreOptions& options, Bytes free, Bytes ours) {
   const Bytes table = table_bytes(options.samples.count);
-  const Bytes most = std::max((free + ours) / 10 * 9, ours);
+  const Bytes most = std::max((free / options.sharers + ours) / 10 * 9, ours);
   Bytes wanted = table + options.total_bytes + options.total_bytes / kSlackShare;
   if (options.limit != 0) wanted = std::min(wanted, options.limit);
   const Bytes all = std::min(wanted, most);

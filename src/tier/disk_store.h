@@ -29,6 +29,7 @@ class WriteFault {
 struct DiskStoreOptions {
   std::string folder{};
   std::optional<std::uint32_t> rank{};  // of several that are given the same folder: each has a cache of its own in it
+  std::uint32_t sharers = 1;            // so many, who divide the free space among them
   DiskSamples samples{};
   Bytes total_bytes = 0;        // of all samples
   Bytes limit = 0;              // for all files together; 0: what the samples need

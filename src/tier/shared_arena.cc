@@ -27,6 +27,7 @@ struct SharedArena::Header {
   std::uint64_t end = 0;
   std::atomic<std::uint64_t> reserved{0};
   std::atomic<std::uint64_t> wanted{0};
+  std::atomic<std::uint64_t> full{0};
   std::atomic<std::uint64_t> used{0};  // for display: a death between two stores leaves it a sample short
 };
 
@@ -95,7 +96,8 @@ std::span<std::byte> SharedArena::bytes_of(SampleId id, Bytes length) const {
 }
 
 bool SharedArena::has_home(SampleId id) const {
-  return slot(id).offset.load(std::memory_order_relaxed) != 0;
+  const Bytes offset = slot(id).offset.load(std::memory_order_relaxed);
+  return offset != 0 && (offset < reserved() || header().full.load(std::memory_order_relaxed) == 0);
 }
 
 bool SharedArena::is_resident(SampleId id) const {
@@ -114,6 +116,7 @@ SharedArena::Begun SharedArena::begin(SampleId id, Bytes length, std::span<std::
   if (into.empty()) return Begun::kNoHome;
   const auto last = static_cast<Bytes>(into.data() - memory_.data()) + length;
   if (last > reserved()) {
+    if (header().full.load(std::memory_order_relaxed) != 0) return Begun::kNoHome;
     std::uint64_t wanted = header().wanted.load();
     while (wanted < last && !header().wanted.compare_exchange_weak(wanted, last)) {
     }
@@ -155,6 +158,9 @@ Bytes SharedArena::reserved() const {
 }
 Bytes SharedArena::wanted() const {
   return std::min<Bytes>(header().wanted.load(std::memory_order_relaxed), memory_.size());
+}
+void SharedArena::end_growth() {
+  header().full.store(1, std::memory_order_relaxed);
 }
 Bytes SharedArena::used() const {
   return header().used.load(std::memory_order_relaxed);

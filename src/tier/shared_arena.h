@@ -64,6 +64,7 @@ class SharedArena : private LeaseBook {
   Bytes wanted() const;
   Bytes end() const { return end_; }
   void reserved_to(Bytes end);  // never less than before
+  void end_growth();            // no more will be reserved: homes behind it are none
   // Called when somebody here wants more than is reserved. Before anything else.
   void on_wanted(std::function<void()> call) { on_wanted_ = std::move(call); }
   Bytes used() const;  // Σ footprint of what is resident; O(1)
