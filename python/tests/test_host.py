@@ -45,11 +45,11 @@ def learners(text, arrays, count, *arguments, **options):
     return [script(LEARNER + text, arrays, rank, count, *arguments, **options) for rank in range(count)]
 
 
-def all_of(processes):
+def all_of(processes, seconds=DEADLINE):
     """What each said last."""
     results = []
     for process in processes:
-        code, out, err = finished(process)
+        code, out, err = finished(process, seconds)
         assert code == 0, err
         results.append(json.loads(out.splitlines()[-1]))
     return results
@@ -129,16 +129,24 @@ with opened(memory=None, host=sys.argv[2]) as loader:  # whatever the host has
 
 
 def test_train_and_validation_loader_share_a_host(arrays, images, host):
-    with foreload.DataLoader(arrays, batch_size=10, transform=ARRAY, memory="128MiB", host=host, shuffle=True) as train, \
-            foreload.DataLoader(images, batch_size=10, transform="resize(40), center_crop(32)", host=host) as validation:
-        assert train.host == validation.host == host
-        assert train.stats()["memory_budget_bytes"] == validation.stats()["memory_budget_bytes"] == 128 << 20
-        for _ in range(3):
-            seen = sorted(value for batch, _ in train for value in batch[:, 0].tolist())
-            assert seen == list(range(SAMPLES))
-            assert sum(len(labels) for _, labels in validation) == 120
-    with foreload.DataLoader(arrays, batch_size=10, transform=ARRAY, memory="32MiB", host=host) as alone:
-        assert alone.stats()["memory_budget_bytes"] == 32 << 20  # the host ended with its last loader
+    text = LEARNER + """
+train = opened(memory="128MiB", host=sys.argv[3])
+validation = foreload.DataLoader(sys.argv[2], batch_size=40, transform="resize(72), center_crop(64)", host=sys.argv[3], output="numpy")
+hosts = [loader.host for loader in (train, validation)]
+budgets = [loader.stats()["memory_budget_bytes"] for loader in (train, validation)]
+seen = []
+for _ in range(3):
+    ids = sorted(id for batch in train for id in batch[2].tolist())
+    seen.append([ids == list(range(100)), sum(len(labels) for _, labels in validation)])
+train.close()
+validation.close()
+say(hosts=hosts, budgets=budgets, seen=seen, after=opened(memory="32MiB", host=sys.argv[3]).stats()["memory_budget_bytes"])
+"""
+    for round in range(TIMES):
+        name = f"{host}-{round}"
+        # The host ends with its last loader: then another budget is possible.
+        assert all_of([script(text, arrays, images, name)], 30) == [
+            {"hosts": [name, name], "budgets": [128 << 20] * 2, "seen": [[True, 120]] * 3, "after": 32 << 20}]
 
 
 def test_what_one_process_writes_into_its_batches_no_other_sees(arrays, host):
@@ -386,7 +394,8 @@ with opened() as loader, opened(seed=6) as other:
 
 def test_what_is_wrong_with_the_loader_itself_is_told_without_a_word_of_hosts(tmp_path):
     code, out, err = finished(script(LEARNER + "opened()", tmp_path / "missing", env={**os.environ, **torchrun(0, port=a_port())}))
-    assert code == 1 and "DatasetNotFound" in err and "host" not in err and "ForeloadWarning" not in err
+    assert code == 1 and "DatasetNotFound" in err and "host" not in err.splitlines()[-1] and "ForeloadWarning" not in err
+    assert "During handling" not in err and "direct cause" not in err
 
 
 def test_torchrun_needs_no_extra_line(arrays, tmp_path):

@@ -35,8 +35,8 @@ Batch LeaseDesk::lend(std::uint32_t slot) {
 }
 
 void LeaseDesk::give_back(std::uint32_t slot) {
+  if (::getpid() != owner_) return;  // a forked child: the batch is the parent's, maybe in memory that both share
   ring_->release(slot);
-  if (::getpid() != owner_) return;  // a forked child: the fetcher is the parent's
   MutexLock lock(mutex_);
   if (pipeline_ != nullptr) pipeline_->slot_freed();  // wakes the fetcher; never blocks
 }
