@@ -12,6 +12,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);
+constexpr Duration kLongestSleep = std::chrono::milliseconds(200);  // whoever was to wake a worker may have died
 
 }  // namespace
 
@@ -51,7 +52,6 @@ Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& option
       streams_(std::make_shared<const Streams>()) {}
 
 Status Workshop::start() {
-  member_->take_back_ = [this](MemberId dead) { take_back(dead); };
   FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
   threads_.push_back(std::move(list));
   for (unsigned i = 0; i < options_.threads; ++i) {
@@ -70,7 +70,6 @@ Workshop::~Workshop() {
   futex_wake_all(work.count);
   member_->control().announce();
   threads_.clear();
-  member_->on_death(nullptr);
   for (unsigned worker = 0; worker < places_.size(); ++worker) rest(worker);
 }
 
@@ -96,24 +95,26 @@ void Workshop::rest(unsigned worker) {
 }
 
 std::optional<PrepTask> Workshop::claim(unsigned worker) {
+  struct Need {
+    const std::shared_ptr<Helped>* stream;
+    Time when;
+  };
   const auto list = streams();
   const Time current = now();
-  while (!stopping_) {
-    const std::shared_ptr<Helped>* best = nullptr;
-    Time needed{};
-    for (const auto& stream : *list) {
-      const auto number = stream->ring->soonest();
-      if (!number) continue;
-      const Time when = needed_at(stream->ring->pace(), *number, current);
-      if (best != nullptr && when >= needed) continue;
-      best = &stream;
-      needed = when;
+  std::vector<Need> needs;
+  for (const auto& stream : *list) {
+    if (const auto number = stream->ring->soonest())
+      needs.push_back({&stream, needed_at(stream->ring->pace(), *number, current)});
+  }
+  // What a stream says to be ready others may have taken: each is asked once.
+  while (!needs.empty() && !stopping_ && has_core(worker)) {
+    const auto best = std::ranges::min_element(needs, {}, &Need::when);
+    const std::shared_ptr<Helped>& stream = *best->stream;
+    if (const auto item = stream->ring->claim()) {
+      places_[worker].stream = stream;
+      return PrepTask{&stream->stream, *item};
     }
-    if (best == nullptr || !has_core(worker)) return std::nullopt;
-    const auto item = (*best)->ring->claim();
-    if (!item) continue;  // somebody was quicker
-    places_[worker].stream = *best;
-    return PrepTask{&(*best)->stream, *item};
+    needs.erase(best);
   }
   return std::nullopt;
 }
@@ -132,13 +133,9 @@ bool Workshop::wait(unsigned worker, std::uint32_t seen, Time until) {
   rest(worker);
   WorkSignal& work = member_->control().work_signal();
   work.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (!stopping_) futex_wait(work.count, seen, until);
+  if (!stopping_) futex_wait(work.count, seen, std::min(until, now() + kLongestSleep));
   work.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return !stopping_;
-}
-
-void Workshop::take_back(MemberId dead) {
-  for (const auto& stream : *streams()) stream->ring->take_back(dead);
 }
 
 void Workshop::keep_list() {

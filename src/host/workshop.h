@@ -20,7 +20,7 @@
 namespace foreload {
 
 struct WorkshopOptions {
-  unsigned threads = 1;  // 0: others prepare; the dead are looked after all the same
+  unsigned threads = 1;  // 0: others prepare
   Bytes scratch = 0;     // for their decoding
 };
 
@@ -51,7 +51,6 @@ class Workshop : private PrepBoard {
   void keep_list();
   void update_list();
   Result<std::shared_ptr<Helped>> attach(const ObjectInfo& object);
-  void take_back(MemberId dead);
   std::shared_ptr<const Streams> streams() const FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;

@@ -73,8 +73,10 @@ Status HostSeat::plan(const Needs& needs) {
   }
   const MemoryPlan& memory = sized_.memory;
   arena_options_ = arena_options(needs.source.size(), memory);
-  share_ = memory.scratch + memory.bounce;
-  return member_->reserve_more(share_);
+  const Bytes share = memory.scratch + memory.bounce;
+  FORELOAD_TRY(member_->reserve_more(share));
+  share_ = share;
+  return {};
 }
 
 Status HostSeat::open_homes(const Needs& needs) {
@@ -141,7 +143,9 @@ std::unique_ptr<Arena> HostSeat::make_arena() {
 
 std::shared_ptr<Ring> HostSeat::make_ring() {
   auto ring = Ring::create(card_.ring, std::move(*ring_region_));
-  ring->set_member(member_->id(), &member_->control().work_signal());
+  // Batches that somebody keeps keep the ring when the loader is closed: then its memory still counts.
+  ring->set_member(member_->id(), &member_->control().work_signal(),
+                   [member = member_, kept = stream_](MemberId id) { return member->control().is_alive(id); });
   return ring;
 }
 
@@ -172,19 +176,19 @@ void HostSeat::run(TierStack& tiers, Ring& ring) {
   }
 }
 
-// Several members may do this at the same time: each step sets what it should be, whoever comes first.
+// Several members may do this at the same time: each step says how far it should be, whoever comes first.
 void HostSeat::grow() {
-  while (!refused_ && !stopping_ && arena_->wanted() > arena_->reserved()) {
+  while (!stopping_ && arena_->wanted() > arena_->reserved()) {
     const Bytes from = arena_->reserved();
     const Bytes to = std::min(whole_pages(arena_->end()), from + kExtent);
-    Status grown = member_->control().resize(homes_->id(), to);
+    if (to <= from) return;
+    Status grown = member_->control().grow(homes_->id(), to);
     if (grown.ok()) grown = homes_->memory().reserve(from, to - from);
-    if (grown.ok()) {
-      arena_->reserved_to(to);
-    } else {
-      refused_ = true;
-      (void)member_->control().resize(homes_->id(), from).ok();
+    if (!grown.ok()) {
+      refused_ = grown.error().code == Code::kNoMemory;  // otherwise when somebody asks again
+      return;
     }
+    arena_->reserved_to(to);
   }
 }
 

@@ -174,6 +174,10 @@ void Fetcher::ask_elsewhere(Time now) {
 
 // False: still elsewhere, or there is no room.
 bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time now) {
+  if (auto error = refuse(id)) {
+    settle(waiter, {.id = id, .attempt = waiter.attempt, .error = std::move(error)}, now);
+    return true;
+  }
   const Bytes length = parts_.source.length(id);
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
   Answer answer = request({.id = id, .from = from, .urgent = late, .alone = late}, now);
