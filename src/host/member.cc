@@ -151,6 +151,7 @@ std::shared_ptr<SharedObject> Member::keep(ObjectId object, SharedMemory memory,
   const int file = memory.file();
   auto kept = std::make_shared<SharedObject>(shared_from_this(), object, std::move(memory));
   held_[object] = {.object = kept, .file = file, .uses = use ? 1u : 0u};
+  control_.announce();  // who asked for it before may ask again
   if (!use) return kept;
   auto user = std::make_shared<Use>(*this, std::move(kept));
   return std::shared_ptr<SharedObject>(user, user->object());

@@ -12,6 +12,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);
+constexpr Duration kAskAgain = std::chrono::seconds(2);             // for a stream that could not be had
 constexpr Duration kLongestSleep = std::chrono::milliseconds(200);  // whoever was to wake a worker may have died
 
 }  // namespace
@@ -158,12 +159,12 @@ void Workshop::update_list() {
       continue;
     }
     const auto refused = refused_.find(object.id);
-    if (refused != refused_.end() && refused->second == version) continue;
+    if (refused != refused_.end() && refused->second.version == version && now() < refused->second.until) continue;
     auto attached = attach(object);
     if (attached.ok()) {
       after->push_back(std::move(*attached));
     } else {
-      refused_[object.id] = version;
+      refused_[object.id] = {version, now() + kAskAgain};
     }
   }
   if (refused_.size() > Control::kMostObjects) refused_.clear();

@@ -66,8 +66,12 @@ class Workshop : private PrepBoard {
   mutable Mutex mutex_;
   std::shared_ptr<const Streams> streams_ FORELOAD_GUARDED_BY(mutex_);
   std::uint64_t serial_ = 0;  // of the last stream
-  std::map<ObjectId, std::uint32_t>
-      refused_{};  // at which version of the list; not to be tried again before it changes
+  // A stream that could not be had: not to be tried again before the list changes, or that time.
+  struct Refused {
+    std::uint32_t version = 0;
+    Time until{};
+  };
+  std::map<ObjectId, Refused> refused_;
   std::vector<Thread> threads_;
 };
 
