@@ -12,8 +12,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);
-constexpr Duration kAskAgain = std::chrono::seconds(2);             // for a stream that could not be had
-constexpr Duration kLongestSleep = std::chrono::milliseconds(200);  // whoever was to wake a worker may have died
+constexpr Duration kAskAgain = std::chrono::seconds(2);  // for a stream that could not be had
 
 }  // namespace
 
@@ -24,6 +23,7 @@ struct Workshop::Helped {
   Chain chain;
   std::shared_ptr<Ring> ring;
   PrepStream stream;
+  std::atomic<bool> too_large{false};  // it has samples for which this process has not the memory
 
   Helped(ObjectId object, std::shared_ptr<SharedObject> own, std::shared_ptr<SharedObject> shared, Chain compiled,
          std::shared_ptr<Ring> batches)
@@ -37,7 +37,10 @@ struct Workshop::Helped {
 
 Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member, const WorkshopOptions& options) {
   MutexLock lock(member->mutex_);
-  if (auto there = member->workshop_.lock()) return there;
+  if (auto there = member->workshop_.lock()) {
+    there->scratch_.grow_to(ScratchPool(options.scratch, std::max(options.threads, 1u)).largest());
+    return there;
+  }
   std::shared_ptr<Workshop> workshop(new Workshop(member, options));
   FORELOAD_TRY(workshop->start());
   member->workshop_ = workshop;
@@ -104,6 +107,7 @@ std::optional<PrepTask> Workshop::claim(unsigned worker) {
   const Time current = now();
   std::vector<Need> needs;
   for (const auto& stream : *list) {
+    if (stream->too_large) continue;
     if (const auto number = stream->ring->soonest())
       needs.push_back({&stream, needed_at(stream->ring->pace(), *number, current)});
   }
@@ -134,7 +138,7 @@ bool Workshop::wait(unsigned worker, std::uint32_t seen, Time until) {
   rest(worker);
   WorkSignal& work = member_->control().work_signal();
   work.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (!stopping_) futex_wait(work.count, seen, std::min(until, now() + kLongestSleep));
+  if (!stopping_) futex_wait(work.count, seen, until);
   work.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return !stopping_;
 }
@@ -199,6 +203,8 @@ Result<std::shared_ptr<Workshop::Helped>> Workshop::attach(const ObjectInfo& obj
   helped->stream.seed = card.seed;
   helped->stream.positions = card.positions;
   helped->stream.serial = ++serial_;
+  const bool own = (object.users >> member_->id().index & 1) != 0;
+  if (!own) helped->stream.too_large = &helped->too_large;
   return helped;
 }
 

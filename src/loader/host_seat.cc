@@ -46,9 +46,10 @@ Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
   seat->warn_ = needs.options.warn;
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
-  FORELOAD_TRY(seat->open_stream(needs));
+  // Before the stream, so that they have enough memory for its samples.
   const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch};
   FORELOAD_ASSIGN(seat->workshop_, Workshop::open(seat->member_, workers));
+  FORELOAD_TRY(seat->open_stream(needs));
   return seat;
 }
 

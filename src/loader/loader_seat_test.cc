@@ -2,7 +2,9 @@
 // it.
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "host/host_testing.h"
 #include "loader/ledger.h"
@@ -137,6 +139,37 @@ TEST(LoaderSeatTest, AForkedChildThatDropsABatchClosesNothingOfItsOwn) {
               if (::waitpid(child, &status, 0) != child || status != 0) return 2;
               return loader->next().ok() ? 0 : 3;
             }));
+}
+
+// While another process prepares for it, and is prepared for.
+TEST(LoaderSeatTest, SeekingInAHostReadsWhatIsThere) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  const Ledger ledger(kSamples);
+  const std::string host = fresh_host();
+  const auto seeker = [&](const HostChild::Tell& tell, int) {
+    std::mt19937 random(seed + static_cast<unsigned>(::getpid()));
+    const LoaderOptions options = in_host(ledger, host);
+    auto loader = Loader::open(options);
+    if (!loader.ok()) return tell({.what = -1});
+    const Seen expected = reference(kSamples, options, 3);
+    for (int round = 0; round < soak(500, 50); ++round) {
+      State state = loader->position();
+      state.epoch = random() % 2;
+      state.position = random() % loader->batches_per_epoch() * 8;
+      Seen seen;
+      if (!loader->seek(state).ok() || !read_epoch(*loader, seen, 1 + random() % 10)) return tell({.what = -2});
+      if (seen.empty() || !std::ranges::includes(expected, seen)) return tell({.what = -3});
+    }
+    tell({.what = testing::Test::HasFailure() ? -4 : 1});
+  };
+  HostChild first(seeker);
+  HostChild second(seeker);
+  for (HostChild* child : {&first, &second}) {
+    const auto told = child->next(std::chrono::seconds(60));
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->what, 1);
+  }
 }
 
 TEST(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {

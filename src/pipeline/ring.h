@@ -166,6 +166,7 @@ class Ring {
   // who must publish it.
   [[nodiscard]] bool finish(RingItem item, const Prepared& prepared);
   void reject(RingItem item, const Error& error);  // the feeder decides what becomes of it
+  void give_back(RingItem item);                   // somebody else is to prepare it
   // Of a slot whose last sample is done: what the batch stage works on, and its end. `busy`: worker time it took.
   std::span<std::byte> tensors(std::uint32_t slot) const;
   std::span<std::uint64_t> lengths(std::uint32_t slot) const;  // count + 1; element i + 1 is that of sample i

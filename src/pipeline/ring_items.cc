@@ -185,6 +185,13 @@ void Ring::reject(RingItem what, const Error& error) {
   of.settled.fetch_add(1, std::memory_order_release);
 }
 
+void Ring::give_back(RingItem what) {
+  std::atomic<std::uint64_t>& state = item(what).word;
+  slot(what.slot).ready.fetch_add(1, std::memory_order_release);
+  state.store(word(kReady, life_of(state.load(std::memory_order_relaxed))), std::memory_order_release);
+  signal_->raise();
+}
+
 std::uint32_t Ring::settled(std::uint32_t index) const {
   return slot(index).settled.load(std::memory_order_acquire);
 }
