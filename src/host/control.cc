@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <new>
 
 #include "base/check.h"
@@ -117,13 +118,15 @@ std::optional<MemberId> Control::enter(unsigned index) {
   std::uint64_t seen = place.word.load();
   const ClaimWord before = ClaimWord::unpack(seen);
   const ClaimWord mine{.phase = kAlive, .generation = static_cast<std::uint16_t>(before.generation + 1)};
+  if (before.phase == kEmpty) {  // the byte is ours, so nobody else writes here
+    place.process = static_cast<std::uint32_t>(::getpid());
+    place.reserved = 0;
+  }
   // Not empty: it died, and its claims are still to be taken back. Giving up the lock lets the others see that.
   if (before.phase != kEmpty || !place.word.compare_exchange_strong(seen, mine.packed())) {
     unlock_byte(memory_.file(), index);
     return std::nullopt;
   }
-  place.process = static_cast<std::uint32_t>(::getpid());
-  place.reserved = 0;
   self_ = MemberId{static_cast<std::uint8_t>(index), mine.generation};
   return self_;
 }
@@ -183,11 +186,12 @@ void Control::clear(MemberId member) {
 
 Status Control::check_budget(Bytes before, Bytes wanted) const {
   Bytes taken = 0;
+  const auto add = [&](Bytes bytes) { taken += std::min(bytes, std::numeric_limits<Bytes>::max() - taken); };
   for (const MemberEntry& member : block().members) {
-    if (ClaimWord::unpack(member.word.load()).phase == kAlive) taken += member.reserved;
+    if (ClaimWord::unpack(member.word.load()).phase == kAlive) add(member.reserved);
   }
   for (const ObjectEntry& object : block().objects) {
-    if (ClaimWord::unpack(object.word.load()).phase != kFree) taken += object.reserved;
+    if (ClaimWord::unpack(object.word.load()).phase != kFree) add(object.reserved);
   }
   taken -= std::min(before, taken);
   if (taken <= budget() && wanted <= budget() - taken) return {};
@@ -259,11 +263,12 @@ Control::ObjectEntry* Control::entry(ObjectId object) const {
   return word.phase != kFree && word.generation == object >> 16 ? &found : nullptr;
 }
 
-Status Control::resize(ObjectId object, Bytes reserve) {
+Status Control::grow(ObjectId object, Bytes reserve) {
   const Lock lock(*this);
   FORELOAD_TRY(lock.held());
   ObjectEntry* found = entry(object);
   if (found == nullptr) return Error{Code::kNotFound, "the shared memory was let go of meanwhile"};
+  if (found->reserved >= reserve) return {};
   FORELOAD_TRY(check_budget(found->reserved, reserve));
   found->reserved = reserve;
   return {};

@@ -85,8 +85,8 @@ class Control {
     bool is_new = false;
   };
   Result<Found> find_or_add(const ObjectKey& key, Bytes bytes, Bytes reserve);
-  Status resize(ObjectId object, Bytes reserve);
-  Status drop(ObjectId object);  // all are to let go of it; nobody finds it any more
+  Status grow(ObjectId object, Bytes reserve);  // to so much, if it has less: others may have been quicker
+  Status drop(ObjectId object);                 // all are to let go of it; nobody finds it any more
   // This member has its memory, and maybe uses it. kNotFound: the object has ended meanwhile.
   Status hold(ObjectId object, bool use);
   Status withdraw(ObjectId object);

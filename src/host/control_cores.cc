@@ -9,6 +9,12 @@ namespace {
 
 constexpr Duration kCoreTime = std::chrono::seconds(1);  // longer than a sample takes
 
+// A time that another process wrote: longer ago than kCoreTime, or as far in the future.
+bool is_idle(std::int64_t renewed, Time now) {
+  constexpr auto kLimit = static_cast<std::uint64_t>(kCoreTime.count());
+  return static_cast<std::uint64_t>(now.count()) - static_cast<std::uint64_t>(renewed) + kLimit > 2 * kLimit;
+}
+
 }  // namespace
 
 std::uint32_t Control::version() const {
@@ -37,8 +43,7 @@ std::optional<Control::Core> Control::take_core(Time now) {
     CoreEntry& core = block().core_table[i];
     std::uint64_t seen = core.word.load();
     const ClaimWord before = ClaimWord::unpack(seen);
-    const bool idle = now - Time(core.renewed.load()) > kCoreTime;
-    if (before.phase != 0 && !idle) continue;
+    if (before.phase != 0 && !is_idle(core.renewed.load(), now)) continue;
     const ClaimWord mine{.phase = 1,
                          .member = self_->index,
                          .member_generation = self_->generation,

@@ -113,8 +113,7 @@ class Newcomer {
       switch (receive_frame(socket, frame, 1)) {
         case Received::kNothing:
           continue;
-        case Received::kClosed:
-          return Answer::kNobody;
+        case Received::kClosed:  // it may have been too busy: if it is gone, nobody listens the next time
         case Received::kBad:
           return silent(peer->process);
         case Received::kFrame:
@@ -182,7 +181,7 @@ class Newcomer {
       if (received == Received::kNothing) return false;
       const auto request = received == Received::kFrame ? parse_request(frame.bytes) : std::nullopt;
       if (!request) return true;
-      if (request->index == 0 && index_ != 0) promised_ = true;
+      if (request->kind == HostRequest::Kind::kJoin && request->index == 0 && index_ != 0) promised_ = true;
       (void)send_frame(guest.get(), encode(HostReply{.kind = HostReply::Kind::kUndecided}));
       return true;
     });

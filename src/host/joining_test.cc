@@ -1,6 +1,7 @@
 // Joining, with real processes that die, stop and come at the same time.
 #include "host/joining.h"
 
+#include <array>
 #include <memory>
 #include <random>
 #include <set>
@@ -249,6 +250,23 @@ TEST(JoiningTest, NamesThatCanNotBeAreRefused) {
     EXPECT_FALSE(HostName::parse(name).ok()) << name;
   }
   EXPECT_TRUE(HostName::parse("job_1.train-2").ok());
+}
+
+// A member that shows somebody the door is there all the same.
+TEST(JoiningTest, WhoHangsUpIsNotNobody) {
+  const std::string host = fresh_host();
+  const auto place = listen_local(HostName::parse(host)->address(1));
+  ASSERT_TRUE(place.ok() && place->has_value());
+  HostChild newcomer = joiner(host, {.own_budget = 1_GiB, .patience = std::chrono::milliseconds(300)});
+  std::optional<Told> told;
+  for (int i = 0; i < 1'000 && !told; ++i) {
+    while (const auto guest = accept_local((*place)->get())) {
+      wait_readable(std::array{guest->get()}, now() + std::chrono::seconds(1));  // its request is there, and not read
+    }
+    told = newcomer.next(std::chrono::milliseconds(5));
+  }
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->what, -1 - static_cast<int>(Code::kIo)) << "it made a second host";
 }
 
 }  // namespace

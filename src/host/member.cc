@@ -71,6 +71,21 @@ SharedObject::~SharedObject() {
   member_->let_go(id_);
 }
 
+// What users of an object have, beside those who only help them.
+class Member::Use {
+ public:
+  Use(Member& member, std::shared_ptr<SharedObject> object) : member_(member), object_(std::move(object)) {}
+  ~Use() { member_.end_use(object_->id()); }
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+
+  SharedObject* object() const { return object_.get(); }
+
+ private:
+  Member& member_;  // which the object keeps
+  std::shared_ptr<SharedObject> object_;
+};
+
 Result<std::shared_ptr<Member>> Member::join(const std::string& host, const JoinOptions& options) {
   FORELOAD_ASSIGN(HostName name, HostName::parse(host));
   MutexLock lock(registry().mutex);
@@ -110,6 +125,7 @@ Member::Member(Joined joined, HostName name, Descriptor wake)
 Member::~Member() {
   if (::getpid() != owner_) {
     for (Thread& thread : threads_) (void)new Thread(std::move(thread));  // it is the parent's
+    (void)new Descriptor(std::move(listener_));  // closed by fork(); the number may be another file's by now
     return;
   }
   stopping_ = true;
@@ -119,27 +135,54 @@ Member::~Member() {
   control_.leave();
 }
 
-std::shared_ptr<SharedObject> Member::held(ObjectId object) {
-  MutexLock lock(mutex_);
+Result<bool> Member::share(ObjectId object, bool use, std::shared_ptr<SharedObject>& kept) {
   const auto found = held_.find(object);
-  return found == held_.end() ? nullptr : found->second.lock();
+  if (found != held_.end()) kept = found->second.object.lock();
+  if (!kept) return false;
+  if (!use) return true;
+  FORELOAD_TRY(control_.hold(object, true));
+  ++found->second.uses;
+  auto user = std::make_shared<Use>(*this, std::move(kept));
+  kept = std::shared_ptr<SharedObject>(user, user->object());
+  return true;
 }
 
-std::shared_ptr<SharedObject> Member::keep(ObjectId object, SharedMemory memory) {
+std::shared_ptr<SharedObject> Member::keep(ObjectId object, SharedMemory memory, bool use) {
+  const int file = memory.file();
   auto kept = std::make_shared<SharedObject>(shared_from_this(), object, std::move(memory));
+  held_[object] = {.object = kept, .file = file, .uses = use ? 1u : 0u};
+  control_.announce();  // who asked for it before may ask again
+  if (!use) return kept;
+  auto user = std::make_shared<Use>(*this, std::move(kept));
+  return std::shared_ptr<SharedObject>(user, user->object());
+}
+
+// The control block says of an object what is true here: used, only held, or not held. When its lock is not to be had,
+// the next look says it.
+void Member::tell_control(ObjectId object) {
+  const auto found = held_.find(object);
+  const Status told = found == held_.end() ? control_.withdraw(object) : control_.hold(object, found->second.uses > 0);
+  if (told.ok() || told.error().code == Code::kNotFound) {
+    untold_.erase(object);
+  } else {
+    untold_.insert(object);
+  }
+}
+
+void Member::end_use(ObjectId object) {
+  if (::getpid() != owner_) return;
   MutexLock lock(mutex_);
-  held_[object] = kept;
-  return kept;
+  const auto found = held_.find(object);
+  if (found != held_.end() && --found->second.uses == 0) tell_control(object);
 }
 
 void Member::let_go(ObjectId object) {
   if (::getpid() != owner_) return;
-  {
-    MutexLock lock(mutex_);
-    const auto found = held_.find(object);
-    if (found != held_.end() && found->second.expired()) held_.erase(found);
-  }
-  (void)control_.withdraw(object).ok();  // otherwise when this process ends
+  MutexLock lock(mutex_);
+  const auto found = held_.find(object);
+  if (found == held_.end() || !found->second.object.expired()) return;  // it is here again
+  held_.erase(found);
+  tell_control(object);
 }
 
 Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
@@ -165,8 +208,9 @@ Result<std::shared_ptr<SharedObject>> Member::make(ObjectId object, const Object
   auto memory = SharedMemory::create(needs.bytes, "members of a host");
   Status filled = memory.ok() ? Status() : Status(memory.error());
   if (filled.ok() && needs.fill) filled = needs.fill(*memory);
-  if (filled.ok()) return keep(object, std::move(*memory));
-  (void)control_.withdraw(object).ok();
+  MutexLock lock(mutex_);
+  if (filled.ok()) return keep(object, std::move(*memory), true);
+  tell_control(object);
   return filled.error();
 }
 
@@ -177,15 +221,20 @@ Result<std::shared_ptr<SharedObject>> Member::fetch(ObjectId object) {
 }
 
 Result<std::shared_ptr<SharedObject>> Member::attach(const ObjectInfo& object, bool use) {
-  if (auto kept = held(object.id)) {
-    if (use) FORELOAD_TRY(control_.hold(object.id, true));
-    return kept;
+  std::shared_ptr<SharedObject> kept;
+  {
+    MutexLock lock(mutex_);
+    FORELOAD_ASSIGN(const bool here, share(object.id, use, kept));
+    if (here) return kept;
   }
   auto file = ask_holders(name_, object, id().index);
   if (!file) return silent(object);
   FORELOAD_ASSIGN(SharedMemory memory, SharedMemory::adopt(std::move(*file), object.bytes, "members of a host"));
+  MutexLock lock(mutex_);
+  FORELOAD_ASSIGN(const bool here, share(object.id, use, kept));  // another thread was quicker
+  if (here) return kept;
   FORELOAD_TRY(control_.hold(object.id, use));
-  return keep(object.id, std::move(memory));
+  return keep(object.id, std::move(memory), use);
 }
 
 Error Member::silent(const ObjectInfo& object) const {
@@ -241,11 +290,6 @@ Status Member::reserve_less(Bytes bytes) {
   return control_.reserve(reserved_);
 }
 
-void Member::on_death(std::function<void(MemberId)> take_back) {
-  MutexLock lock(mutex_);
-  take_back_ = std::move(take_back);
-}
-
 void Member::serve() {
   std::vector<Guest> guests;
   Time look = now();
@@ -282,9 +326,12 @@ bool Member::answer(const Guest& guest) {
   if (!peer || peer->user != ::geteuid()) return reply_with(HostReply::Kind::kNotAllowed);
   if (request->protocol != kHostProtocol) return reply_with(HostReply::Kind::kProtocol);
   if (request->kind == HostRequest::Kind::kFetch) {
-    const auto object = held(request->object);
-    if (!object) return reply_with(HostReply::Kind::kNotHere);
-    return reply_with(HostReply::Kind::kObject, std::array{object->memory().file()});
+    // Nothing of the object is held on to: this thread must not be the last that has it. Its file is open while it is
+    // on the list.
+    MutexLock lock(mutex_);
+    const auto found = held_.find(request->object);
+    if (found == held_.end()) return reply_with(HostReply::Kind::kNotHere);
+    return reply_with(HostReply::Kind::kObject, std::array{found->second.file});
   }
   const bool joins = request->kind == HostRequest::Kind::kJoin;
   if (joins && request->budget != 0 && request->budget != control_.budget())
@@ -293,15 +340,11 @@ bool Member::answer(const Guest& guest) {
 }
 
 void Member::tend() {
-  std::function<void(MemberId)> take_back;
+  for (const MemberId member : control_.dead()) control_.clear(member);
   {
     MutexLock lock(mutex_);
-    take_back = take_back_;
-  }
-  const std::vector<MemberId> dead = control_.dead();
-  for (const MemberId member : dead) {
-    if (take_back) take_back(member);
-    control_.clear(member);
+    const std::set<ObjectId> untold = untold_;
+    for (const ObjectId object : untold) tell_control(object);
   }
   const std::vector<ObjectInfo> objects = control_.objects();
   const bool unheld = std::any_of(objects.begin(), objects.end(), [](const ObjectInfo& o) { return o.holders == 0; });

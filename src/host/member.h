@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,9 @@ class Member : public std::enable_shared_from_this<Member> {
   Status reserve_more(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
   Status reserve_less(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
 
-  // Called with each dead member before its place is given to others. May be called again for the same one.
-  void on_death(std::function<void(MemberId)> take_back) FORELOAD_EXCLUDES(mutex_);
-
  private:
   friend class SharedObject;
+  class Use;
   friend class Workshop;  // there is one for all loaders of the process
   struct Guest {
     Descriptor socket;
@@ -80,13 +79,16 @@ class Member : public std::enable_shared_from_this<Member> {
   };
 
   Member(Joined joined, HostName name, Descriptor wake);
-  Result<std::shared_ptr<SharedObject>> make(ObjectId object, const ObjectNeeds& needs);
-  Result<std::shared_ptr<SharedObject>> attach(const ObjectInfo& object, bool use);
-  std::shared_ptr<SharedObject> held(ObjectId object) FORELOAD_EXCLUDES(mutex_);
-  std::shared_ptr<SharedObject> keep(ObjectId object, SharedMemory memory) FORELOAD_EXCLUDES(mutex_);
+  Result<std::shared_ptr<SharedObject>> make(ObjectId object, const ObjectNeeds& needs) FORELOAD_EXCLUDES(mutex_);
+  Result<std::shared_ptr<SharedObject>> attach(const ObjectInfo& object, bool use) FORELOAD_EXCLUDES(mutex_);
+  // Whether it is here already. `kept` is given up after the lock: it may be the last that has the object.
+  Result<bool> share(ObjectId object, bool use, std::shared_ptr<SharedObject>& kept) FORELOAD_REQUIRES(mutex_);
+  std::shared_ptr<SharedObject> keep(ObjectId object, SharedMemory memory, bool use) FORELOAD_REQUIRES(mutex_);
   Error silent(const ObjectInfo& object) const;
+  void end_use(ObjectId object) FORELOAD_EXCLUDES(mutex_);
   bool make_room();
   void let_go(ObjectId object) FORELOAD_EXCLUDES(mutex_);
+  void tell_control(ObjectId object) FORELOAD_REQUIRES(mutex_);
 
   void serve();
   bool answer(const Guest& guest) FORELOAD_EXCLUDES(mutex_);
@@ -100,8 +102,13 @@ class Member : public std::enable_shared_from_this<Member> {
   bool created_;
   std::atomic<bool> stopping_{false};
   Mutex mutex_;
-  std::map<ObjectId, std::weak_ptr<SharedObject>> held_ FORELOAD_GUARDED_BY(mutex_);
-  std::function<void(MemberId)> take_back_ FORELOAD_GUARDED_BY(mutex_);
+  struct Held {
+    std::weak_ptr<SharedObject> object;
+    int file = -1;
+    unsigned uses = 0;
+  };
+  std::map<ObjectId, Held> held_ FORELOAD_GUARDED_BY(mutex_);
+  std::set<ObjectId> untold_ FORELOAD_GUARDED_BY(mutex_);  // whose share in the control block is not what it should be
   Bytes reserved_ FORELOAD_GUARDED_BY(mutex_) = 0;
   std::weak_ptr<Workshop> workshop_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<Thread> threads_;  // one, when it serves

@@ -12,6 +12,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kLook = std::chrono::milliseconds(200);
+constexpr Duration kAskAgain = std::chrono::seconds(2);  // for a stream that could not be had
 
 }  // namespace
 
@@ -22,6 +23,7 @@ struct Workshop::Helped {
   Chain chain;
   std::shared_ptr<Ring> ring;
   PrepStream stream;
+  std::atomic<bool> too_large{false};  // it has samples for which this process has not the memory
 
   Helped(ObjectId object, std::shared_ptr<SharedObject> own, std::shared_ptr<SharedObject> shared, Chain compiled,
          std::shared_ptr<Ring> batches)
@@ -35,10 +37,11 @@ struct Workshop::Helped {
 
 Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member, const WorkshopOptions& options) {
   MutexLock lock(member->mutex_);
-  if (auto there = member->workshop_.lock()) return there;
+  if (auto there = member->workshop_.lock()) {
+    there->scratch_.grow_to(ScratchPool(options.scratch, std::max(options.threads, 1u)).largest());
+    return there;
+  }
   std::shared_ptr<Workshop> workshop(new Workshop(member, options));
-  Workshop* helping = workshop.get();
-  member->take_back_ = [helping](MemberId dead) { helping->take_back(dead); };
   FORELOAD_TRY(workshop->start());
   member->workshop_ = workshop;
   return workshop;
@@ -71,7 +74,6 @@ Workshop::~Workshop() {
   futex_wake_all(work.count);
   member_->control().announce();
   threads_.clear();
-  member_->on_death(nullptr);
   for (unsigned worker = 0; worker < places_.size(); ++worker) rest(worker);
 }
 
@@ -107,14 +109,14 @@ std::optional<PrepTask> Workshop::claim(unsigned worker) {
   const Time current = now();
   std::vector<Candidate> candidates;
   for (const auto& stream : *list) {
-    const auto number = stream->ring->soonest();
+    const auto number = stream->too_large ? std::nullopt : stream->ring->soonest();
     if (!number) continue;
     const LearnerPace pace = stream->ring->pace();
     candidates.push_back({needed_at(pace, *number, current), *number - std::min(*number, pace.next), &stream});
   }
   std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::pair(c.needed, c.behind); });
   for (const Candidate& candidate : candidates) {
-    if (!has_core(worker)) return std::nullopt;
+    if (stopping_ || !has_core(worker)) return std::nullopt;
     const auto item = (*candidate.stream)->ring->claim();
     if (!item) continue;
     places_[worker].stream = *candidate.stream;
@@ -142,10 +144,6 @@ bool Workshop::wait(unsigned worker, std::uint32_t seen, Time until) {
   return !stopping_;
 }
 
-void Workshop::take_back(MemberId dead) {
-  for (const auto& stream : *streams()) stream->ring->take_back(dead);
-}
-
 void Workshop::keep_list() {
   while (!stopping_) {
     const std::uint32_t seen = member_->control().version();
@@ -166,12 +164,12 @@ void Workshop::update_list() {
       continue;
     }
     const auto refused = refused_.find(object.id);
-    if (refused != refused_.end() && refused->second == version) continue;
+    if (refused != refused_.end() && refused->second.version == version && now() < refused->second.until) continue;
     auto attached = attach(object);
     if (attached.ok()) {
       after->push_back(std::move(*attached));
     } else {
-      refused_[object.id] = version;
+      refused_[object.id] = {version, now() + kAskAgain};
     }
   }
   if (refused_.size() > Control::kMostObjects) refused_.clear();
@@ -206,6 +204,8 @@ Result<std::shared_ptr<Workshop::Helped>> Workshop::attach(const ObjectInfo& obj
   helped->stream.seed = card.seed;
   helped->stream.positions = card.positions;
   helped->stream.serial = ++serial_;
+  const bool own = (object.users >> member_->id().index & 1) != 0;
+  if (!own) helped->stream.too_large = &helped->too_large;
   return helped;
 }
 

@@ -20,7 +20,7 @@
 namespace foreload {
 
 struct WorkshopOptions {
-  unsigned threads = 1;  // 0: others prepare; the dead are looked after all the same
+  unsigned threads = 1;  // 0: others prepare
   Bytes scratch = 0;     // for their decoding
 };
 
@@ -51,7 +51,6 @@ class Workshop : private PrepBoard {
   void keep_list();
   void update_list();
   Result<std::shared_ptr<Helped>> attach(const ObjectInfo& object);
-  void take_back(MemberId dead);
   std::shared_ptr<const Streams> streams() const FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;
@@ -67,8 +66,12 @@ class Workshop : private PrepBoard {
   mutable Mutex mutex_;
   std::shared_ptr<const Streams> streams_ FORELOAD_GUARDED_BY(mutex_);
   std::uint64_t serial_ = 0;  // of the last stream
-  std::map<ObjectId, std::uint32_t>
-      refused_{};  // at which version of the list; not to be tried again before it changes
+  // A stream that could not be had: not to be tried again before the list changes, or that time.
+  struct Refused {
+    std::uint32_t version = 0;
+    Time until{};
+  };
+  std::map<ObjectId, Refused> refused_;
   std::vector<Thread> threads_;
 };
 

@@ -47,9 +47,10 @@ Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
   seat->host_ = needs.options.host;
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
-  FORELOAD_TRY(seat->open_stream(needs));
+  // Before the stream, so that they have enough memory for its samples.
   const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch};
   FORELOAD_ASSIGN(seat->workshop_, Workshop::open(seat->member_, workers));
+  FORELOAD_TRY(seat->open_stream(needs));
   return seat;
 }
 
@@ -74,8 +75,10 @@ Status HostSeat::plan(const Needs& needs) {
   }
   const MemoryPlan& memory = sized_.memory;
   arena_options_ = arena_options(needs.source.size(), memory);
-  share_ = memory.scratch + memory.bounce;
-  return member_->reserve_more(share_);
+  const Bytes share = memory.scratch + memory.bounce;
+  FORELOAD_TRY(member_->reserve_more(share));
+  share_ = share;
+  return {};
 }
 
 Status HostSeat::open_homes(const Needs& needs) {
@@ -131,10 +134,12 @@ Status HostSeat::open_stream(const Needs& needs) {
                     Region::map_file(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
     own_arena_ = Arena::create(arena_options_, std::move(transit));
     own_ring_ = Ring::create(card_.ring, std::move(batches));
-    own_ring_->set_member(member_->id(), &member_->control().work_signal());
     return write_card(card_, memory.bytes());
   };
   FORELOAD_ASSIGN(stream_, member_->open({.key = key, .bytes = bytes, .reserve = bytes, .fill = fill}));
+  // Batches that somebody keeps keep the ring when the loader is closed: then its memory still counts.
+  own_ring_->set_member(member_->id(), &member_->control().work_signal(),
+                        [member = member_, kept = stream_](MemberId id) { return member->control().is_alive(id); });
   return {};
 }
 
@@ -170,23 +175,24 @@ void HostSeat::run(TierStack& tiers, Ring& ring) {
   }
 }
 
-// Several members may do this at the same time: each step sets what it should be, whoever comes first.
+// Several members may do this at the same time: each step says how far it should be, whoever comes first.
 void HostSeat::grow() {
-  while (!refused_ && !stopping_ && arena_->wanted() > arena_->reserved()) {
+  while (!stopping_ && arena_->wanted() > arena_->reserved()) {
     const Bytes from = arena_->reserved();
     const Bytes to = std::min(whole_pages(arena_->end()), from + kExtent);
-    Status grown = member_->control().resize(homes_->id(), to);
+    if (to <= from) return;
+    Status grown = member_->control().grow(homes_->id(), to);
     if (grown.ok()) grown = homes_->memory().reserve(from, to - from);
-    if (grown.ok()) {
-      arena_->reserved_to(to);
-    } else {
-      refused_ = true;
+    if (!grown.ok()) {
+      refused_ = grown.error().code == Code::kNoMemory;  // otherwise when somebody asks again
+      if (!refused_) return;
       arena_->end_growth();
-      (void)member_->control().resize(homes_->id(), from).ok();
       MutexLock lock(mutex_);
       warning_ =
           fmt::format("the cache of host \"{}\" ends at {}: {}", host_, format_bytes(from), grown.error().message);
+      return;
     }
+    arena_->reserved_to(to);
   }
 }
 

@@ -90,8 +90,9 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   const BatchPlan plan = ring.plan_of(slot);
   const Wait wait = split_wait(asked, delivered, ring.bytes_complete(slot).value_or(asked));
   const std::uint64_t positions = stream_->schedule().size();
-  const std::uint64_t genuine = std::min(plan.count, positions - std::min(plan.first, positions));
-  accounts_.add_batch(plan.count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
+  const std::uint64_t count = batch.ids().size();
+  const std::uint64_t genuine = std::min(count, positions - std::min(plan.first, positions));
+  accounts_.add_batch(count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
   pace_.cost(ring, slot, wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);

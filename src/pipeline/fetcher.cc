@@ -244,7 +244,7 @@ void Fetcher::ask_substitutes(Time now) {
 }
 
 bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
-  const BatchPlan plan = parts_.ring.plan_of(*waiter.slot);
+  const BatchPlan& plan = watches_[*waiter.slot].plan;
   const SampleId id = parts_.stream.schedule().substitute(plan.epoch, plan.first + waiter.index, waiter.attempt);
   if (auto error = refuse(id)) {
     settle(waiter, {.id = id, .attempt = waiter.attempt, .error = std::move(error)}, now);

@@ -86,10 +86,11 @@ class Fetcher {
   void ask_elsewhere(Time now);
   bool ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time now);
   void reap(Time now, bool all);
-  void reap(std::uint32_t slot, Time now);
+  void reap(std::uint32_t slot, Time now, bool anyway = false);
   void judge(RingItem item, Work work, const Error& error, Time now);
   void fail(RingItem item, const Error& error, Time now);
   void look_for_stuck(Time now);
+  void do_again(std::uint32_t slot);
   bool redo_next(Time now);
   void prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now);
   Time next_turn(Time now) const;
@@ -140,11 +141,13 @@ class Fetcher {
   std::atomic<Time::rep> since_{0};  // of the pacer's pace
   std::atomic<Duration::rep> step_{0};
   Holds holds_;
-  // What was seen of a slot's samples.
+  // What a slot was opened for, and what was seen of its samples. What the ring says of it others may have written.
   struct Watch {
-    std::uint32_t count = 0;
+    BatchPlan plan{};
     std::uint32_t settled = 0;
     std::uint32_t rejected = 0;
+    bool retired = false;  // its batch is done elsewhere
+    unsigned turn = 0;     // how often it was done before
   };
   std::vector<Watch> watches_;  // by slot
   std::vector<Waiter> pending_substitutes_;
@@ -159,10 +162,11 @@ class Fetcher {
   // A batch whose slot rests, because a worker was stopped or died inside of it: done again in another slot.
   struct Redo {
     BatchPlan plan;
-    std::vector<Work> works;  // which samples
+    std::vector<unsigned> attempts;  // which samples: Work::attempt
+    unsigned turn = 0;
   };
-  std::deque<Redo> redos_;
-  Time looked_{};  // for stuck slots
+  std::deque<Redo> redos_;  // in order of need
+  Time looked_{};           // for stuck slots
   struct Incomplete {
     RingItem item;
     Work work;

@@ -3,6 +3,8 @@
 // is short. Bad samples end the run or are replaced; whatever else is wrong always ends it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "pipeline/fetcher.h"
 #include "source/describe.h"
@@ -13,7 +15,8 @@ namespace {
 constexpr Duration kLookAgain = std::chrono::milliseconds(1);       // at what other processes are reading
 constexpr Duration kLookForTime = std::chrono::milliseconds(5);     // to fill
 constexpr Duration kLookForStuck = std::chrono::milliseconds(250);  // at what they are preparing
-constexpr Duration kStuck = std::chrono::seconds(2);                // no sample takes so long
+constexpr Duration kStuck = std::chrono::seconds(2);                // hardly a sample takes so long
+constexpr unsigned kMostPatience = 10;                              // doublings of it
 
 }  // namespace
 
@@ -31,7 +34,7 @@ void Fetcher::settle(const Waiter& waiter, Work work, Time now) {
 void Fetcher::deliver(RingItem item, Work work, Time now) {
   if (work.error) {
     const Error error = *work.error;
-    parts_.works.at(item) = {.id = work.id, .attempt = work.attempt};
+    parts_.works.at(item).attempt = work.attempt;
     return judge(item, std::move(work), error, now);
   }
   const std::span<const std::byte> bytes = work.lease.bytes();
@@ -54,18 +57,20 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
 void Fetcher::reap(Time now, bool all) {
   for (std::uint32_t slot = 0; slot < watches_.size(); ++slot) {
     const Watch& watch = watches_[slot];
-    if (all || parts_.ring.rejected(slot) != watch.rejected || parts_.ring.settled(slot) >= watch.count)
+    if (all || parts_.ring.rejected(slot) != watch.rejected || parts_.ring.settled(slot) >= watch.plan.count)
       reap(slot, now);
   }
 }
 
-void Fetcher::reap(std::uint32_t slot, Time now) {
+// `anyway`: also if nothing was counted; whoever settled a sample may have died before it counted it.
+void Fetcher::reap(std::uint32_t slot, Time now, bool anyway) {
   Watch& watch = watches_[slot];
+  if (watch.retired) return;
   watch.rejected = parts_.ring.rejected(slot);
   const std::uint32_t settled = parts_.ring.settled(slot);
-  if (settled == watch.settled) return;
+  if (settled == watch.settled && !anyway) return;
   watch.settled = settled;
-  for (std::uint32_t i = 0; i < watch.count; ++i) {
+  for (std::uint32_t i = 0; i < watch.plan.count; ++i) {
     const RingItem item{slot, i};
     Work& kept = parts_.works.at(item);
     const Settled what = kept.lease.valid() ? parts_.ring.settled(item) : Settled::kNotYet;
@@ -75,7 +80,7 @@ void Fetcher::reap(std::uint32_t slot, Time now) {
       judge(item, std::move(work), parts_.ring.reason(item), now);
       continue;
     }
-    const Prepared& prepared = parts_.ring.prepared(item);
+    const Prepared prepared = parts_.ring.prepared(item);
     parts_.dimensions.note(work.id, prepared.dimensions);
     if (!prepared.damaged && !work.part) parts_.rewriter.offer(work.id, work.lease.bytes());
     --at_work_;
@@ -85,39 +90,58 @@ void Fetcher::reap(std::uint32_t slot, Time now) {
 // What the slot had before is settled, or was retired and nobody reads its bytes any more.
 void Fetcher::prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now) {
   reap(slot, now);
-  for (std::uint32_t i = 0; i < watches_[slot].count; ++i) {
+  for (std::uint32_t i = 0; i < watches_[slot].plan.count; ++i) {
     Work& left = parts_.works.at({slot, i});
     if (left.lease.valid()) --at_work_;
     left = Work{};
   }
-  watches_[slot] = {.count = static_cast<std::uint32_t>(plan.count)};
+  watches_[slot] = {.plan = plan};
   parts_.ring.open(slot, plan);
 }
 
+// Members that died, or were stopped, between any two steps: what they left is found in the words of the samples.
 void Fetcher::look_for_stuck(Time now) {
   if (!parts_.shared || now - looked_ < kLookForStuck) return;
   looked_ = now;
+  parts_.ring.take_back();
   for (std::uint32_t slot = 0; slot < watches_.size(); ++slot) {
-    if (!parts_.ring.is_stuck(slot, now, kStuck)) continue;
-    Redo redo{.plan = parts_.ring.plan_of(slot)};
-    for (std::uint32_t i = 0; i < redo.plan.count; ++i) {
-      const Work& work = parts_.works.at({slot, i});
-      redo.works.push_back({.id = work.id, .attempt = work.attempt});
-    }
-    if (parts_.ring.retire(slot, true)) redos_.push_back(std::move(redo));
+    reap(slot, now, true);
+    const Duration patience = kStuck * (1 << std::min(watches_[slot].turn, kMostPatience));
+    if (!watches_[slot].retired && parts_.ring.is_stuck(slot, now, patience) && parts_.ring.retire(slot))
+      do_again(slot);
   }
 }
 
-// False: there is none, or no slot for it.
+void Fetcher::do_again(std::uint32_t slot) {
+  Watch& watch = watches_[slot];
+  Redo redo{.plan = watch.plan, .turn = watch.turn + 1};
+  for (std::uint32_t i = 0; i < redo.plan.count; ++i) redo.attempts.push_back(parts_.works.at({slot, i}).attempt);
+  watch.retired = true;
+  const auto later = std::ranges::find_if(redos_, [&](const Redo& r) { return r.plan.number > redo.plan.number; });
+  redos_.insert(later, std::move(redo));
+}
+
+// False: there is none, or no slot for it. Later batches that are ready give way: the learner needs this one first.
 bool Fetcher::redo_next(Time now) {
-  const auto slot = redos_.empty() ? std::nullopt : parts_.ring.free_slot();
-  if (!slot) return false;
+  if (redos_.empty()) return false;
+  auto slot = parts_.ring.free_slot();
+  if (!slot) {
+    slot = parts_.ring.recall_after(redos_.front().plan.number);
+    if (!slot) return false;
+    reap(*slot, now);
+    do_again(*slot);
+  }
   const Redo redo = std::move(redos_.front());
   redos_.pop_front();
   prepare_slot(*slot, redo.plan, now);
+  watches_[*slot].turn = redo.turn;
   for (std::uint32_t i = 0; i < redo.plan.count; ++i) {
-    const Waiter waiter{.number = redo.plan.number, .index = i, .attempt = redo.works[i].attempt, .slot = *slot};
-    elsewhere_.push_back({waiter, redo.works[i].id, now});
+    const unsigned attempt = redo.attempts[i];
+    const SampleId id = attempt == 0
+                            ? parts_.stream.sample(redo.plan, i)
+                            : parts_.stream.schedule().substitute(redo.plan.epoch, redo.plan.first + i, attempt);
+    const Waiter waiter{.number = redo.plan.number, .index = i, .attempt = attempt, .slot = *slot};
+    elsewhere_.push_back({waiter, id, now});
   }
   return true;
 }
@@ -146,7 +170,7 @@ void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {
                 {named.code, named.message + ". Remove it, or let another sample take its place (on-error: replace)"},
                 now);
   }
-  const BatchPlan plan = parts_.ring.plan_of(item.slot);
+  const BatchPlan& plan = watches_[item.slot].plan;
   const Position position = plan.first + item.index;
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
     return fail(item,
@@ -166,8 +190,8 @@ void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {
 // The batch is delivered as an error: what it holds does not matter, so there is no batch stage.
 void Fetcher::fail(RingItem item, const Error& error, Time now) {
   if (!parts_.ring.fail(item, error)) return;
-  Event event = event_of(EventKind::kPublished, now, parts_.ring.plan_of(item.slot), 0);
-  event.a = parts_.ring.plan_of(item.slot).step;
+  Event event = event_of(EventKind::kPublished, now, watches_[item.slot].plan, 0);
+  event.a = watches_[item.slot].plan.step;
   event.b = item.slot;
   parts_.ring.publish(item.slot);
   record(event);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,9 +19,10 @@ struct PrepStream {
   const Chain& chain;
   std::array<std::span<const std::byte>, 2> memory;  // where the bytes of samples are: RingWork::memory
   std::uint64_t seed = 0;
-  std::uint64_t positions = 0;    // of an epoch; those from here on are padding
-  EventRecord* record = nullptr;  // may be null
-  std::uint64_t serial = 0;       // of the streams of a board: no two ever have the same
+  std::uint64_t positions = 0;             // of an epoch; those from here on are padding
+  EventRecord* record = nullptr;           // may be null
+  std::uint64_t serial = 0;                // of the streams of a board: no two ever have the same
+  std::atomic<bool>* too_large = nullptr;  // of another process, which may have the memory that is not here
 };
 
 struct PrepTask {

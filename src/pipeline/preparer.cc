@@ -26,6 +26,14 @@ void record(const PrepTask& task, const BatchPlan& plan, std::uint16_t worker, E
   task.stream->record->append(event);
 }
 
+// Otherwise it is of this process: it is closing, or has less memory than the one that needs the sample.
+bool is_of_sample(const PrepTask& task, const Error& error) {
+  if (error.code == Code::kCancelled) return false;
+  if (error.code != Code::kNoMemory || task.stream->too_large == nullptr) return true;
+  *task.stream->too_large = true;
+  return false;
+}
+
 }  // namespace
 
 void Preparer::run(std::uint16_t worker) {
@@ -101,7 +109,9 @@ void Preparer::prepare(Tools& tools, const PrepTask& task, std::uint16_t worker)
   const Duration busy = now() - started;
   const auto spent = static_cast<std::uint64_t>(busy.count());
   record(task, plan, worker, {.kind = EventKind::kPrepDone, .position = position, .a = work.id, .b = spent});
-  if (!status.ok()) {
+  if (!status.ok() && !is_of_sample(task, status.error())) {
+    ring.give_back(task.item);
+  } else if (!status.ok()) {
     ring.reject(task.item, status.error());
   } else if (ring.finish(task.item, {busy, runner.damaged(), runner.length(), runner.dimensions()})) {
     complete(task, worker);

@@ -12,6 +12,8 @@
 namespace foreload {
 namespace {
 
+constexpr Duration kLookAgain = std::chrono::milliseconds(100);
+
 std::size_t aligned(std::size_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -59,9 +61,10 @@ std::shared_ptr<Ring> Ring::attach(const RingOptions& options, Region region) {
   return std::shared_ptr<Ring>(new Ring(std::move(region), options));
 }
 
-void Ring::set_member(MemberId self, WorkSignal* signal) {
+void Ring::set_member(MemberId self, WorkSignal* signal, std::function<bool(MemberId)> is_alive) {
   self_ = self;
   signal_ = signal;
+  is_alive_ = std::move(is_alive);
 }
 
 Ring::Header& Ring::header() const {
@@ -84,25 +87,36 @@ std::uint64_t Ring::count_of(std::uint32_t index) const {
   return std::min(slot(index).count, options_.batch);
 }
 
-bool Ring::has_claims(std::uint32_t index) const {
-  if (slot(index).completer.load() != 0) return true;
+// Of a slot that is not open: nobody has claimed of it, and nobody can any more. What is ready is sealed first, because
+// somebody who looked at the slot while it was open may be about to claim.
+bool Ring::is_at_rest(std::uint32_t index) {
+  bool rests = true;
   for (std::uint32_t i = 0; i < count_of(index); ++i) {
-    if (phase_of(item({index, i}).word) == kClaimed) return true;
+    std::atomic<std::uint64_t>& state = item({index, i}).word;
+    std::uint64_t seen = state.load(std::memory_order_acquire);
+    const ClaimWord claim = ClaimWord::unpack(seen);
+    const bool left = claim.phase == kClaimed && !is_alive(claim.owner());
+    if (claim.phase == kReady || left) state.compare_exchange_strong(seen, word(kWaiting, life_of(seen)));
+    rests = rests && phase_of(state) != kClaimed;
   }
-  return false;
+  return rests;
 }
 
-void Ring::wait_for_claims(Time deadline) const {
+void Ring::wait_for_claims(Time deadline) {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
-    while (has_claims(index) && now() < deadline) wait_as_feeder(feeder_signal(), now() + std::chrono::milliseconds(1));
+    while (!is_at_rest(index) && now() < deadline) {
+      wait_as_feeder(feeder_signal(), now() + std::chrono::milliseconds(1));
+    }
   }
 }
 
 std::optional<std::uint32_t> Ring::free_slot() {
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
-    const std::uint8_t phase = phase_of(slot(index).state);
-    if (phase == kFree) return index;
-    if ((phase == kResting || phase == kSpoiled) && !has_claims(index)) return index;
+    const std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
+    const ClaimWord state = ClaimWord::unpack(seen);
+    if (state.phase == kFree) return index;
+    const bool retired = state.phase == kResting || (state.phase == kAbandoned && !is_alive(state.owner()));
+    if (retired && is_at_rest(index)) return index;
   }
   return std::nullopt;
 }
@@ -110,12 +124,14 @@ std::optional<std::uint32_t> Ring::free_slot() {
 void Ring::open(std::uint32_t index, const BatchPlan& plan) {
   FORELOAD_CHECK(plan.count <= options_.batch, "a batch fits its slot");
   Slot& free = slot(index);
+  const std::uint32_t life = life_of(free.state.load(std::memory_order_acquire)) + 1;
   free.number.store(plan.number, std::memory_order_relaxed);
   free.epoch = plan.epoch;
   free.step = plan.step;
   free.first = plan.first;
   free.count = plan.count;
-  free.ready = free.search_from = free.finished = free.settled = free.rejected = 0;
+  free.ready = free.search_from = free.settled = free.rejected = 0;
+  free.finished = std::uint64_t{life} << 32;
   free.waiting = static_cast<std::uint32_t>(plan.count);
   free.bytes_complete = plan.count == 0 ? 0 : kBytesMissing;
   free.memory_bytes = free.disk_bytes = free.source_bytes = free.filled_bytes = 0;
@@ -123,12 +139,12 @@ void Ring::open(std::uint32_t index, const BatchPlan& plan) {
   free.failed_index = kNoFailure;
   auto* positions = reinterpret_cast<Position*>(column(index, columns_->positions));
   for (std::uint32_t i = 0; i < plan.count; ++i) {
-    item({index, i}).word.store(word(kWaiting), std::memory_order_relaxed);
+    item({index, i}).word.store(word(kWaiting, life), std::memory_order_relaxed);
     positions[i] = plan.first + i;
   }
   if (options_.ragged_element > 0) lengths(index)[0] = 0;
-  free.state.store(word(kOpen), std::memory_order_release);
-  if (plan.count == 0) publish(index);
+  free.state.store(word(plan.count == 0 ? kPublished : kOpen, life), std::memory_order_release);
+  if (plan.count == 0) announce_batch();
 }
 
 void Ring::add_bytes(std::uint32_t index, const OriginBytes& bytes) {
@@ -154,7 +170,9 @@ bool Ring::wait_for_work(std::uint32_t seen, Time until) {
   return wait({signal_->count, signal_->sleepers}, seen, until);
 }
 bool Ring::wait_for_batch(std::uint32_t seen) {
-  return wait({header().published, header().published_sleepers}, seen, kNever);
+  // Who publishes in another process may be stopped, or die, before it says so.
+  const Time until = is_alive_ ? now() + kLookAgain : kNever;
+  return wait({header().published, header().published_sleepers}, seen, until);
 }
 unsigned Ring::sleeping_workers() const {
   return signal_->sleepers.load(std::memory_order_relaxed);
@@ -190,12 +208,18 @@ std::span<Mix> Ring::mixes(std::uint32_t index) const {
 void Ring::publish(std::uint32_t index, Duration busy) {
   Slot& full = slot(index);
   full.prep_busy.fetch_add(static_cast<std::uint64_t>(busy.count()), std::memory_order_relaxed);
-  std::uint64_t mine = completing();
-  std::uint64_t empty = word(kOpen);
-  const bool done = full.state.compare_exchange_strong(mine, word(kPublished), std::memory_order_acq_rel) ||
-                    (full.count == 0 && full.state.compare_exchange_strong(empty, word(kPublished)));
-  full.completer.store(0);
-  if (!done) return wake_feeder();  // it was retired meanwhile, and is free now
+  std::uint64_t seen = full.state.load(std::memory_order_acquire);
+  const std::uint32_t life = life_of(seen);
+  if (ClaimWord::unpack(seen).phase == kCompleting &&
+      full.state.compare_exchange_strong(seen, word(kPublished, life), std::memory_order_acq_rel)) {
+    return announce_batch();
+  }
+  // It took so long that the batch is done elsewhere.
+  if (ClaimWord::unpack(seen).phase == kAbandoned) full.state.compare_exchange_strong(seen, word(kResting, life));
+  wake_feeder();
+}
+
+void Ring::announce_batch() {
   header().published.fetch_add(1, std::memory_order_seq_cst);
   if (header().published_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_all(header().published);
 }
@@ -203,11 +227,27 @@ void Ring::publish(std::uint32_t index, Duration busy) {
 std::optional<std::uint32_t> Ring::take(std::uint64_t number) {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
     Slot& of = slot(i);
-    if (phase_of(of.state) != kPublished || of.number.load(std::memory_order_relaxed) != number) continue;
-    of.state.store(word(kLeased), std::memory_order_release);
-    return i;
+    std::uint64_t seen = of.state.load(std::memory_order_acquire);
+    if (ClaimWord::unpack(seen).phase != kPublished || of.number.load(std::memory_order_relaxed) != number) continue;
+    if (of.state.compare_exchange_strong(seen, word(kLeased, life_of(seen)), std::memory_order_acq_rel)) return i;
   }
   return std::nullopt;
+}
+
+bool Ring::recall(std::uint32_t index) {
+  std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
+  return ClaimWord::unpack(seen).phase == kPublished &&
+         slot(index).state.compare_exchange_strong(seen, word(kFree, life_of(seen)));
+}
+
+std::optional<std::uint32_t> Ring::recall_after(std::uint64_t number) {
+  std::optional<std::uint32_t> latest;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) {
+    const std::uint64_t found = slot(i).number.load(std::memory_order_relaxed);
+    if (phase_of(slot(i).state) != kPublished || found <= number) continue;
+    if (!latest || found > slot(*latest).number.load(std::memory_order_relaxed)) latest = i;
+  }
+  return latest && recall(*latest) ? latest : std::nullopt;
 }
 
 std::optional<Time> Ring::bytes_complete(std::uint32_t index) const {
@@ -218,7 +258,7 @@ std::optional<Time> Ring::bytes_complete(std::uint32_t index) const {
 std::optional<Error> Ring::error_of(std::uint32_t index) const {
   const Slot& of = slot(index);
   if (of.failed_index == kNoFailure) return std::nullopt;
-  return Error{static_cast<Code>(of.failed_code), of.error};
+  return Error{static_cast<Code>(of.failed_code), std::string(of.error, ::strnlen(of.error, kErrorText))};
 }
 
 BatchCost Ring::cost_of(std::uint32_t index) const {
@@ -243,13 +283,18 @@ unsigned Ring::published() const {
 }
 
 void Ring::release(std::uint32_t index) {
-  FORELOAD_CHECK(phase_of(slot(index).state) == kLeased, "a batch is released once");
-  slot(index).state.store(word(kFree), std::memory_order_release);
+  std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
+  // Of a shared ring that is no proof: another process may have written anything.
+  const bool leased = ClaimWord::unpack(seen).phase == kLeased;
+  FORELOAD_CHECK(leased || is_alive_, "a batch is released once");
+  if (leased) slot(index).state.compare_exchange_strong(seen, word(kFree, life_of(seen)));
 }
 
 std::span<const std::byte> Ring::data(std::uint32_t index) const {
   if (options_.ragged_element == 0) return tensors(index);
-  return tensors(index).first(lengths(index).back() * options_.ragged_element);
+  const std::span<const std::byte> all = tensors(index);
+  const std::uint64_t elements = std::min<std::uint64_t>(lengths(index).back(), all.size() / options_.ragged_element);
+  return all.first(elements * options_.ragged_element);
 }
 std::span<const std::uint64_t> Ring::offsets(std::uint32_t index) const {
   return lengths(index);
@@ -278,7 +323,7 @@ bool Ring::stopped() const {
 
 void Ring::reset() {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    (void)retire(i, false);
+    if (!recall(i) && !retire(i)) (void)recall(i);  // it was published meanwhile
   }
   header().stopped = 0;
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -118,8 +119,9 @@ class Ring {
   // In memory that other processes see too. REQUIRES: of region_bytes(). attach: that another one made a ring of.
   static std::shared_ptr<Ring> create(const RingOptions& options, Region region);
   static std::shared_ptr<Ring> attach(const RingOptions& options, Region region);
-  // Who claims here, and where work is announced instead of in the ring. Before anything else.
-  void set_member(MemberId self, WorkSignal* signal);
+  // Who claims here, and where work is announced instead of in the ring; who feeds also knows who is alive. Before
+  // anything else.
+  void set_member(MemberId self, WorkSignal* signal, std::function<bool(MemberId)> is_alive = nullptr);
 
   unsigned slots() const { return options_.slots; }
   std::size_t most_rows() const { return options_.rows ? kMostRows : 0; }
@@ -151,14 +153,16 @@ class Ring {
   void wake_feeder();
   std::uint32_t feeder_signal() const;
   void wait_as_feeder(std::uint32_t seen, Time deadline) const;
-  // A dead member's samples are ready again. A slot that it was completing is spoiled.
-  void take_back(MemberId dead);
-  // The slot's batch will not come out of it: it was spoiled, or a worker has had one of its samples, whose bytes were
-  // all there, for longer than `patience`.
+  // What the dead had claimed is ready again, and what they or the stopped had not counted is counted.
+  void take_back();
+  // The slot's batch will not come out of it: whoever was completing it is dead, or it has been waiting for a worker
+  // for longer than `patience` although all bytes were there.
   bool is_stuck(std::uint32_t slot, Time now, Duration patience) const;
-  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: it is leased, or,
-  // if it was `stuck`, is so no more.
-  bool retire(std::uint32_t slot, bool stuck);
+  // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: the batch has
+  // been published meanwhile.
+  bool retire(std::uint32_t slot);
+  // Takes back the latest batch that is published, and later than `number`. The slot is free.
+  std::optional<std::uint32_t> recall_after(std::uint64_t number);
 
   // Preparing. ---------------------------------------------------------------------------------
   // The ready sample that is needed soonest (policy/prep_order); nothing when none is ready.
@@ -177,6 +181,7 @@ class Ring {
   // who must publish it.
   [[nodiscard]] bool finish(RingItem item, const Prepared& prepared);
   void reject(RingItem item, const Error& error);  // the feeder decides what becomes of it
+  void give_back(RingItem item);                   // somebody else is to prepare it
   // Of a slot whose last sample is done: what the batch stage works on, and its end. `busy`: worker time it took.
   std::span<std::byte> tensors(std::uint32_t slot) const;
   std::span<std::uint64_t> lengths(std::uint32_t slot) const;  // count + 1; element i + 1 is that of sample i
@@ -211,7 +216,7 @@ class Ring {
   void stop();  // ends all waits
   bool stopped() const;
   // Waits until nothing is claimed any more, or the deadline. REQUIRES: all slots are retired or leased.
-  void wait_for_claims(Time deadline) const;
+  void wait_for_claims(Time deadline);
   void reset();  // retires all slots that are not leased, and may wait again. REQUIRES: no feeder.
 
  private:
@@ -230,10 +235,11 @@ class Ring {
   struct Signal;
   bool wait(const Signal& signal, std::uint32_t seen, Time until);
 
-  std::uint64_t claimed() const;
-  std::uint64_t completing() const;
-  std::optional<RingItem> claim_in(std::uint32_t slot);
-  bool has_claims(std::uint32_t slot) const;
+  std::optional<RingItem> claim_of(std::uint32_t slot);
+  bool is_alive(MemberId member) const { return !is_alive_ || is_alive_(member); }
+  bool is_at_rest(std::uint32_t slot);
+  bool recall(std::uint32_t slot);
+  void announce_batch();
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
   unsigned count(std::uint8_t phase) const;          // of slots
 
@@ -242,6 +248,7 @@ class Ring {
   std::unique_ptr<const Columns> columns_;
   MemberId self_{};
   WorkSignal* signal_;
+  std::function<bool(MemberId)> is_alive_;  // none: this process is alone, or does not feed
 };
 
 }  // namespace foreload

@@ -1,7 +1,9 @@
-// The samples of a slot. `ready` counts ready samples that nobody has reserved. A worker first takes one off that
-// count, then looks for it among the items: there is one, because counts are raised after an item became ready and
-// lowered before it is taken. Whoever finishes the last sample must publish the slot. Signals are counters that only
-// grow; a sleeper passes the value it saw before it looked, so no wake-up is lost.
+// The samples of a slot. Their words are the truth: `ready` and `finished` only say when it is worth looking at them,
+// so that a member may die or be stopped between any two steps. A worker claims whatever ready sample it finds; `ready`
+// is raised before a sample is ready and lowered after it was claimed, so it is never too low while all live. Whoever
+// finishes the last sample must publish the slot. A slot that is all done and that nobody completes is stuck, like one
+// whose worker does not come back. Signals are counters that only grow; a sleeper passes the value it saw before it
+// looked, so no wake-up is lost.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -20,14 +22,6 @@ void WorkSignal::raise() {
   if (sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_one(count);
 }
 
-std::uint64_t Ring::claimed() const {
-  return ClaimWord{.phase = kClaimed, .member = self_.index, .member_generation = self_.generation}.packed();
-}
-
-std::uint64_t Ring::completing() const {
-  return ClaimWord{.phase = kCompleting, .member = self_.index, .member_generation = self_.generation}.packed();
-}
-
 void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::uint32_t> rows, Time now) {
   FORELOAD_CHECK(rows.size() <= most_rows(), "the feeder leaves out what does not fit");
   Slot& of = slot(what.slot);
@@ -40,9 +34,10 @@ void Ring::mark_ready(RingItem what, const RingWork& work, std::span<const std::
   }
   reinterpret_cast<SampleId*>(column(what.slot, columns_->ids))[what.index] = work.id;
   reinterpret_cast<std::int64_t*>(column(what.slot, columns_->labels))[what.index] = work.label;
-  ready.word.store(word(kReady), std::memory_order_release);
-  if (of.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) of.bytes_complete = now.count();
+  ready.claimed_at.store(now.count(), std::memory_order_relaxed);
   of.ready.fetch_add(1, std::memory_order_release);
+  ready.word.store(word(kReady, life_of(of.state.load(std::memory_order_relaxed))), std::memory_order_release);
+  if (of.waiting.fetch_sub(1, std::memory_order_acq_rel) == 1) of.bytes_complete = now.count();
   signal_->raise();
 }
 
@@ -65,81 +60,93 @@ std::optional<RingItem> Ring::claim() {
     candidates[i] = {i, of.number.load(std::memory_order_relaxed), open ? of.ready.load(std::memory_order_acquire) : 0};
   }
   while (const auto chosen = soonest_needed({candidates.data(), options_.slots})) {
-    if (const auto found = claim_in(*chosen)) return found;
-    candidates[*chosen].ready = 0;  // others were quicker; what became ready since was announced
+    if (const auto item = claim_of(*chosen)) return item;
+    candidates[*chosen].ready = 0;  // others were quicker, or it was counted and not taken by somebody who died
   }
   return std::nullopt;
 }
 
-// One look at every item. One that becomes ready behind it is announced after the caller has read the signal.
-std::optional<RingItem> Ring::claim_in(std::uint32_t index) {
+std::optional<RingItem> Ring::claim_of(std::uint32_t index) {
   Slot& of = slot(index);
+  const std::uint64_t state = of.state.load(std::memory_order_acquire);
+  if (ClaimWord::unpack(state).phase != kOpen) return std::nullopt;
+  const std::uint64_t ready = word(kReady, life_of(state));
+  const std::uint64_t mine = word(kClaimed, life_of(state), self_);
   const std::uint64_t count = count_of(index);
-  const std::uint32_t from = of.search_from.load(std::memory_order_relaxed);
+  const std::uint64_t from = of.search_from.load(std::memory_order_relaxed);
   for (std::uint64_t turn = 0; turn < count; ++turn) {
     const auto i = static_cast<std::uint32_t>((from + turn) % count);
-    Item& one = item({index, i});
-    if (phase_of(one.word) != kReady) continue;
-    one.claimed_at.store(now().count(), std::memory_order_relaxed);
-    std::uint64_t expected = word(kReady);
-    if (!one.word.compare_exchange_strong(expected, claimed(), std::memory_order_acq_rel)) continue;
-    std::uint32_t ready = of.ready.load(std::memory_order_relaxed);
-    while (ready > 0 && !of.ready.compare_exchange_weak(ready, ready - 1, std::memory_order_acq_rel)) {
-    }
+    Item& found = item({index, i});
+    std::uint64_t expected = found.word.load(std::memory_order_relaxed);
+    if (expected != ready || !found.word.compare_exchange_strong(expected, mine, std::memory_order_acq_rel)) continue;
+    found.claimed_at.store(now().count(), std::memory_order_relaxed);
     of.search_from.store(i + 1, std::memory_order_relaxed);
+    of.ready.fetch_sub(1, std::memory_order_acq_rel);
     return RingItem{index, i};
   }
   return std::nullopt;
 }
 
-void Ring::take_back(MemberId dead) {
+void Ring::take_back() {
   for (std::uint32_t s = 0; s < options_.slots; ++s) {
     Slot& of = slot(s);
-    std::uint64_t seen = of.state.load(std::memory_order_acquire);
-    const ClaimWord state = ClaimWord::unpack(seen);
-    if (state.phase == kCompleting && state.owner() == dead) of.state.compare_exchange_strong(seen, word(kSpoiled));
-    std::uint64_t completer = of.completer.load();
-    if (ClaimWord::unpack(completer).owner() == dead) of.completer.compare_exchange_strong(completer, 0);
-    if (state.phase != kOpen && state.phase != kResting) continue;
+    if (phase_of(of.state) != kOpen) continue;
     std::uint32_t ready = 0;
     for (std::uint32_t i = 0; i < count_of(s); ++i) {
-      std::uint64_t left = item({s, i}).word.load(std::memory_order_acquire);
+      std::atomic<std::uint64_t>& state = item({s, i}).word;
+      std::uint64_t left = state.load(std::memory_order_acquire);
       const ClaimWord claim = ClaimWord::unpack(left);
-      if (claim.phase == kClaimed && claim.owner() == dead)
-        item({s, i}).word.compare_exchange_strong(left, word(kReady));
-      ready += phase_of(item({s, i}).word) == kReady ? 1 : 0;
+      if (claim.phase == kClaimed && !is_alive(claim.owner()))
+        state.compare_exchange_strong(left, word(kReady, life_of(left)));
+      ready += phase_of(state) == kReady ? 1 : 0;
     }
-    // What the dead had counted off and not taken is counted again; one too many is harmless.
-    if (of.ready.load() < ready) of.ready.store(ready);
+    std::uint32_t counted = of.ready.load();
+    while (counted < ready && !of.ready.compare_exchange_weak(counted, ready)) {
+    }
     if (ready > 0) signal_->raise();
   }
-  wake_feeder();
 }
+
+namespace {
+
+// Times that another process wrote.
+bool is_past(std::int64_t since, Time now, Duration patience) {
+  return now - Time(std::clamp(since, std::int64_t{0}, now.count())) > patience;
+}
+
+}  // namespace
 
 bool Ring::is_stuck(std::uint32_t index, Time now, Duration patience) const {
   const Slot& of = slot(index);
-  const std::uint8_t phase = phase_of(of.state);
-  if (phase == kSpoiled) return true;
-  const auto complete = bytes_complete(index);
-  if (phase != kOpen || !complete || now - *complete < patience) return false;
+  const ClaimWord state = ClaimWord::unpack(of.state.load(std::memory_order_acquire));
+  if (state.phase == kCompleting) return !is_alive(state.owner()) || is_past(of.completing_since.load(), now, patience);
+  const std::int64_t complete = of.bytes_complete.load();
+  if (state.phase != kOpen || complete == kBytesMissing || !is_past(complete, now, patience)) return false;
+  bool done = true;
+  std::int64_t last = complete;
   for (std::uint32_t i = 0; i < count_of(index); ++i) {
     const Item& one = item({index, i});
-    if (phase_of(one.word) == kClaimed && now - Time(one.claimed_at.load()) > patience) return true;
+    const std::int64_t claimed = one.claimed_at.load(std::memory_order_relaxed);
+    const std::uint8_t phase = phase_of(one.word);
+    if (phase == kClaimed && is_past(claimed, now, patience)) return true;
+    done = done && phase == kDone;
+    last = std::max(last, claimed);
   }
-  return false;
+  return done && is_past(last, now, patience);
 }
 
-bool Ring::retire(std::uint32_t index, bool stuck) {
-  Slot& of = slot(index);
-  std::uint64_t seen = of.state.load(std::memory_order_acquire);
-  do {
-    const std::uint8_t phase = ClaimWord::unpack(seen).phase;
-    if (phase == kLeased || (stuck && phase != kOpen && phase != kSpoiled)) return false;  // it went on meanwhile
-  } while (!of.state.compare_exchange_weak(seen, word(kResting), std::memory_order_acq_rel));
-  for (std::uint32_t i = 0; i < count_of(index); ++i) {
-    std::uint64_t ready = word(kReady);
-    item({index, i}).word.compare_exchange_strong(ready, word(kWaiting));
+bool Ring::retire(std::uint32_t index) {
+  std::atomic<std::uint64_t>& state = slot(index).state;
+  std::uint64_t seen = state.load(std::memory_order_acquire);
+  for (;;) {
+    const ClaimWord before = ClaimWord::unpack(seen);
+    if (before.phase != kOpen && before.phase != kCompleting) return before.phase != kPublished;
+    const bool completing = before.phase == kCompleting && is_alive(before.owner());
+    const std::uint64_t retired =
+        completing ? word(kAbandoned, life_of(seen), before.owner()) : word(kResting, life_of(seen));
+    if (state.compare_exchange_strong(seen, retired)) break;
   }
+  (void)is_at_rest(index);
   return true;
 }
 
@@ -174,10 +181,17 @@ void Ring::reject(RingItem what, const Error& error) {
   const std::size_t length = std::min(error.message.size(), kMostReason - 1);
   std::memcpy(bad.reason, error.message.data(), length);
   bad.reason[length] = '\0';
-  bad.word.store(word(kBad), std::memory_order_release);
+  bad.word.store(word(kBad, life_of(bad.word.load(std::memory_order_relaxed))), std::memory_order_release);
   // In this order: who sees the second has seen the first.
   of.settled.fetch_add(1, std::memory_order_seq_cst);
   of.rejected.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void Ring::give_back(RingItem what) {
+  std::atomic<std::uint64_t>& state = item(what).word;
+  slot(what.slot).ready.fetch_add(1, std::memory_order_release);
+  state.store(word(kReady, life_of(state.load(std::memory_order_relaxed))), std::memory_order_release);
+  signal_->raise();
 }
 
 std::uint32_t Ring::settled(std::uint32_t index) const {
@@ -211,7 +225,7 @@ void Ring::wait_again(RingItem what, bool replaced) {
   if (phase_of(item(what).word) == kWaiting) return;
   of.bytes_complete = kBytesMissing;
   of.waiting.fetch_add(1, std::memory_order_acq_rel);
-  item(what).word.store(word(kWaiting), std::memory_order_release);
+  item(what).word.store(word(kWaiting, life_of(of.state.load(std::memory_order_relaxed))), std::memory_order_release);
 }
 
 bool Ring::fail(RingItem what, const Error& error) {
@@ -227,16 +241,21 @@ bool Ring::fail(RingItem what, const Error& error) {
   return done(what);
 }
 
+// From the word on the sample is nobody's, and the slot may be another batch's at any time: all that follows is for
+// this life only.
 bool Ring::done(RingItem what) {
   Slot& of = slot(what.slot);
-  item(what).word.store(word(kDone), std::memory_order_release);
+  const std::uint32_t life = life_of(item(what).word.load(std::memory_order_relaxed));
+  item(what).word.store(word(kDone, life), std::memory_order_release);
   of.settled.fetch_add(1, std::memory_order_seq_cst);
-  if (of.finished.fetch_add(1, std::memory_order_acq_rel) + 1 < of.count) return false;
-  of.completer.store(completing());
-  std::uint64_t open = word(kOpen);
-  if (of.state.compare_exchange_strong(open, completing(), std::memory_order_acq_rel)) return true;
-  of.completer.store(0);  // it was retired, and is done again elsewhere
-  return false;
+  std::uint64_t finished = of.finished.load(std::memory_order_acquire);
+  do {
+    if (finished >> 32 != life) return false;
+  } while (!of.finished.compare_exchange_weak(finished, finished + 1, std::memory_order_acq_rel));
+  if ((finished & 0xffffffff) + 1 < count_of(what.slot)) return false;
+  of.completing_since = now().count();
+  std::uint64_t open = word(kOpen, life);  // what was retired is completed elsewhere
+  return of.state.compare_exchange_strong(open, word(kCompleting, life, self_), std::memory_order_acq_rel);
 }
 
 void Ring::call_when_settled() {

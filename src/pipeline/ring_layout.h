@@ -17,8 +17,8 @@ enum SlotPhase : std::uint8_t {
   kCompleting = 2,
   kPublished = 3,
   kLeased = 4,
-  kSpoiled = 5,
-  kResting = 6
+  kAbandoned = 5,  // retired while somebody was completing it, who may still write
+  kResting = 6     // retired; those who have claimed may still write
 };
 enum ItemPhase : std::uint8_t { kWaiting = 0, kReady = 1, kClaimed = 2, kDone = 3, kBad = 4 };
 
@@ -27,8 +27,19 @@ inline constexpr std::uint32_t kNoFailure = ~0u;
 inline constexpr std::int64_t kBytesMissing = -1;
 inline constexpr unsigned kMostSlots = 64;
 
-inline std::uint64_t word(std::uint8_t phase) {
-  return ClaimWord{.phase = phase}.packed();
+// Words of slots and items carry the life of the slot, which is one more each time it is opened: whoever comes late
+// with what belongs to an earlier life changes nothing.
+inline std::uint64_t word(std::uint8_t phase, std::uint32_t life, MemberId owner = {}) {
+  return ClaimWord{.phase = phase,
+                   .member = owner.index,
+                   .member_generation = owner.generation,
+                   .count = static_cast<std::uint16_t>(life >> 16),
+                   .generation = static_cast<std::uint16_t>(life)}
+      .packed();
+}
+inline std::uint32_t life_of(std::uint64_t word) {
+  const ClaimWord of = ClaimWord::unpack(word);
+  return std::uint32_t{of.count} << 16 | of.generation;
 }
 inline std::uint8_t phase_of(const std::atomic<std::uint64_t>& state) {
   return ClaimWord::unpack(state.load(std::memory_order_acquire)).phase;
@@ -50,7 +61,6 @@ struct alignas(64) Ring::Header {
 
 struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> state{0};
-  std::atomic<std::uint64_t> completer{0};  // who works on it although it may rest; 0: nobody
   std::atomic<std::uint64_t> number{0};
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
@@ -58,11 +68,12 @@ struct alignas(64) Ring::Slot {
   std::uint64_t count = 0;
   std::atomic<std::uint32_t> ready{0};
   std::atomic<std::uint32_t> waiting{0};
-  std::atomic<std::uint32_t> finished{0};
+  std::atomic<std::uint64_t> finished{0};  // life << 32 | samples that are done
   std::atomic<std::uint32_t> settled{0};
   std::atomic<std::uint32_t> rejected{0};
   std::atomic<std::uint32_t> search_from{0};
   std::atomic<std::int64_t> bytes_complete{kBytesMissing};
+  std::atomic<std::int64_t> completing_since{0};
   std::atomic<std::uint64_t> memory_bytes{0};
   std::atomic<std::uint64_t> disk_bytes{0};
   std::atomic<std::uint64_t> source_bytes{0};
@@ -77,9 +88,9 @@ struct alignas(64) Ring::Slot {
 
 struct alignas(64) Ring::Item {
   std::atomic<std::uint64_t> word{0};
-  std::atomic<std::int64_t> claimed_at{0};
-  RingWork work{};      // written by the feeder before it is ready
-  Prepared prepared{};  // written by the worker before it is done
+  std::atomic<std::int64_t> claimed_at{0};  // or ready
+  RingWork work{};                          // written by the feeder before it is ready
+  Prepared prepared{};                      // written by the worker before it is done
   std::uint16_t code = 0;
   char reason[kMostReason] = {};
 };

@@ -111,6 +111,55 @@ TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
   EXPECT_EQ(ring->offsets(*slot)[0], 0u);
 }
 
+TEST(RingTest, LengthsThatAnotherProcessWroteStayInsideOfTheSlot) {
+  auto ring = *Ring::create({.slots = 1, .batch = 2, .sample_bytes = 12, .ragged_element = 4});
+  const auto slot = open(*ring, plan(0, 2));
+  fill(*ring, *slot, 2);
+  ASSERT_TRUE(ring->take(0));
+  ring->lengths(*slot).back() = std::uint64_t{1} << 62;
+  EXPECT_LE(ring->data(*slot).size(), 24u);
+}
+
+TEST(RingTest, ALaterBatchGivesWayWhenAnEarlierOneIsDoneAgain) {
+  auto ring = make(3, 1);
+  const auto first = open(*ring, plan(4, 1));
+  const auto later = open(*ring, plan(5, 1));
+  const auto latest = open(*ring, plan(6, 1));
+  fill(*ring, *later, 1);
+  fill(*ring, *latest, 1);
+  EXPECT_FALSE(ring->free_slot());
+  EXPECT_FALSE(ring->recall_after(6));
+  EXPECT_EQ(ring->recall_after(4), latest);
+  EXPECT_EQ(ring->free_slot(), latest);
+  EXPECT_FALSE(ring->take(6));
+  EXPECT_EQ(ring->take(5), later) << "what is left is as it was";
+  EXPECT_FALSE(ring->recall_after(4)) << "what the learner has stays";
+  fill(*ring, *first, 1);
+  EXPECT_EQ(ring->take(4), first);
+}
+
+TEST(RingTest, WhatIsGivenBackIsPreparedBySomebodyElse) {
+  auto ring = make(1, 2);
+  const auto slot = open(*ring, plan(0, 2));
+  mark_ready(*ring, {*slot, 0}, Time{1});
+  mark_ready(*ring, {*slot, 1}, Time{1});
+  ring->give_back(*ring->claim());
+  EXPECT_FALSE(ring->take(0));
+  while (const auto item = ring->claim()) {
+    if (ring->finish(*item, {})) ring->publish(item->slot);
+  }
+  EXPECT_EQ(ring->take(0), slot);
+}
+
+// Somebody finishes just when it is given up.
+TEST(RingTest, ABatchThatIsPublishedIsNotRetired) {
+  auto ring = make(2, 1);
+  const auto slot = open(*ring, plan(0, 1));
+  fill(*ring, *slot, 1);
+  EXPECT_FALSE(ring->retire(*slot));
+  EXPECT_EQ(ring->take(0), slot);
+}
+
 TEST(RingTest, ColumnsThatAChainNeedsAreCountedAndOthersTakeNothing) {
   const RingOptions plain{.slots = 2, .batch = 100, .sample_bytes = 64};
   RingOptions ragged = plain;
@@ -288,47 +337,12 @@ TEST(RingTest, ARetiredSlotRestsUntilItsLastClaimIsSettled) {
   mark_ready(*ring, {*slot, 0}, Time{1});
   mark_ready(*ring, {*slot, 1}, Time{1});
   const auto late = ring->claim();
-  ASSERT_TRUE(ring->retire(*slot, true));
+  ASSERT_TRUE(ring->retire(*slot));
   EXPECT_FALSE(ring->claim()) << "nobody claims of it";
   EXPECT_FALSE(ring->free_slot()) << "somebody may still write to it";
   EXPECT_FALSE(ring->finish(*late, {})) << "nor is it completed";
   EXPECT_EQ(ring->free_slot(), slot);
   EXPECT_FALSE(ring->take(0));
-}
-
-TEST(RingTest, ASlotThatIsRetiredWhileItIsCompletedIsNotPublished) {
-  auto ring = make(1, 1);
-  const auto slot = open(*ring, plan(0, 1));
-  mark_ready(*ring, {*slot, 0}, Time{1});
-  ASSERT_TRUE(ring->finish(*ring->claim(), {}));
-  EXPECT_FALSE(ring->retire(*slot, true)) << "it is not stuck any more";
-  ring->stop();
-  ring->reset();
-  EXPECT_FALSE(ring->free_slot()) << "the batch stage may still write to it";
-  ring->publish(*slot);
-  EXPECT_FALSE(ring->take(0));
-  EXPECT_EQ(ring->free_slot(), slot);
-}
-
-TEST(RingTest, WhatTheDeadHadClaimedIsReadyAgain) {
-  const MemberId dead{.index = 3, .generation = 9};
-  auto ring = make(2, 2);
-  WorkSignal signal;
-  ring->set_member(dead, &signal);
-  const auto slot = open(*ring, plan(0, 2));
-  mark_ready(*ring, {*slot, 0}, Time{1});
-  mark_ready(*ring, {*slot, 1}, Time{1});
-  const auto lost = ring->claim();
-  ASSERT_TRUE(lost);
-  ring->set_member({.index = 4, .generation = 1}, &signal);
-  const auto mine = ring->claim();
-  ASSERT_TRUE(mine);
-  EXPECT_FALSE(ring->claim());
-  ring->take_back(dead);
-  const auto again = ring->claim();
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->index, lost->index);
-  EXPECT_FALSE(ring->claim());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "pipeline/scratch_pool.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace foreload {
@@ -21,6 +23,14 @@ bool ScratchPool::try_take(Bytes bytes) {
   if (stopped_ || free_ < bytes) return false;
   free_ -= bytes;
   return true;
+}
+
+void ScratchPool::grow_to(Bytes largest_wanted) {
+  MutexLock lock(mutex_);
+  const Bytes more = largest_wanted - std::min(largest_wanted, largest());
+  shared_ += more;
+  free_ += more;
+  changed_.notify_all();
 }
 
 void ScratchPool::give(Bytes bytes) {

@@ -3,6 +3,8 @@
 // need not ask for.
 #pragma once
 
+#include <atomic>
+
 #include "base/mutex.h"
 #include "foreload/types.h"
 
@@ -20,13 +22,14 @@ class ScratchPool {
   bool take(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
   // The same without waiting: false when they are not free now.
   bool try_take(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
+  void grow_to(Bytes largest_wanted) FORELOAD_EXCLUDES(mutex_);  // if it is less
   void give(Bytes bytes) FORELOAD_EXCLUDES(mutex_);
   void stop() FORELOAD_EXCLUDES(mutex_);
   void restart() FORELOAD_EXCLUDES(mutex_);
 
  private:
   Bytes own_share_;
-  Bytes shared_;
+  std::atomic<Bytes> shared_;
   Mutex mutex_;
   CondVar changed_;
   Bytes free_ FORELOAD_GUARDED_BY(mutex_);

@@ -38,5 +38,16 @@ TEST(ScratchPoolTest, StopEndsTheWait) {
   pool.stop();
 }
 
+TEST(ScratchPoolTest, ItGrowsForLargerSamplesAndNeverShrinks) {
+  ScratchPool pool(100, 2);
+  const Bytes before = pool.largest();
+  pool.grow_to(1000);
+  EXPECT_EQ(pool.largest(), 1000u);
+  EXPECT_TRUE(pool.try_take(1000 - pool.own_share()));
+  EXPECT_FALSE(pool.try_take(1));
+  pool.grow_to(before);
+  EXPECT_EQ(pool.largest(), 1000u);
+}
+
 }  // namespace
 }  // namespace foreload

@@ -18,7 +18,8 @@ void compact_ragged(const BatchBlock& block, std::size_t element_bytes) {
   std::uint64_t end = 0;
   block.offsets[0] = 0;
   for (std::uint64_t i = 0; i < block.count; ++i) {
-    const std::uint64_t length = block.offsets[i + 1];
+    // In shared memory: whatever another process wrote there, it stays inside of the tensors.
+    const std::uint64_t length = std::min<std::uint64_t>(block.offsets[i + 1], block.sample_bytes / element_bytes);
     std::memmove(block.tensors.data() + end * element_bytes, block.tensors.data() + i * block.sample_bytes,
                  length * element_bytes);
     end += length;

@@ -56,6 +56,16 @@ TEST(RaggedTest, SamplesAreMovedTogetherAndLengthsBecomeOffsets) {
   EXPECT_EQ(values, (std::vector<std::uint16_t>{1, 2, 3, 4, 5, 6, 7}));
 }
 
+// They stand in shared memory.
+TEST(RaggedTest, LengthsThatCanNotBeStayInsideOfTheTensors) {
+  std::vector<std::uint16_t> values{1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<std::uint64_t> offsets{0, ~std::uint64_t{0}, std::uint64_t{1} << 63};
+  compact_ragged(
+      {.count = 2, .sample_bytes = 8, .tensors = std::as_writable_bytes(std::span(values)), .offsets = offsets}, 2);
+  EXPECT_EQ(offsets, (std::vector<std::uint64_t>{0, 4, 8}));
+  EXPECT_EQ(values, (std::vector<std::uint16_t>{1, 2, 3, 4, 5, 6, 7, 8}));
+}
+
 TEST(MixupTest, BothOfAPairAreMixedWithTheSameShare) {
   Batched<float> batch(4, spec_of(DType::kF32, {3, 2, 2}));
   for (std::size_t i = 0; i < 4; ++i) batch.fill(i, static_cast<float>(i + 1));

@@ -113,7 +113,8 @@ bool JpegDecoder::find_rows() {
   const RowHint hint = std::exchange(hint_, {});
   is_partial_ = hint.is_partial();
   there_ = {hint.first, hint.end};
-  const std::size_t header = is_partial_ ? std::min<std::size_t>(hint.offsets[0], bytes_.size()) : bytes_.size();
+  const std::size_t known = hint.offsets.empty() ? 0 : hint.offsets[0];
+  const std::size_t header = is_partial_ ? std::min(known, bytes_.size()) : bytes_.size();
   auto layout = parse_jpeg_layout(bytes_.first(header));
   if (!layout) return false;
   layout_ = *layout;

@@ -237,6 +237,7 @@ TEST(JpegSpliceTest, APartThatIsNotEnoughIsRefused) {
   auto moved = rows;
   moved[6] += 1;
   EXPECT_TRUE(refused({moved, 4, 10}, {0, 100, 320, 40})) << "a marker is not where it should be";
+  EXPECT_TRUE(refused({{}, 4, 10}, {0, 100, 320, 40})) << "no offsets at all";
   const std::vector<std::uint32_t> few(rows.begin(), rows.begin() + 5);
   EXPECT_TRUE(refused({few, 1, 3}, {0, 100, 320, 40})) << "offsets of another file";
 }
