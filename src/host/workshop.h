@@ -38,7 +38,7 @@ class Workshop : private PrepBoard {
   using Streams = std::vector<std::shared_ptr<Helped>>;
 
   Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options);
-  Status start() FORELOAD_REQUIRES(member_->mutex_);
+  Status start();
 
   std::optional<PrepTask> claim(unsigned worker) override;
   void settled(unsigned worker, const PrepTask& task, bool bad) override;
