@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import stat
+import subprocess
 import time
 
 import ledger
@@ -122,6 +123,32 @@ class DiskTest(RefusalTest):
             self.assertEqual(report["disk"]["damaged"], 0, "a kill tears nothing")
             kept += report["epochs"][0]["bytes"]["disk"]
         self.assertGreater(kept, 0, "what was written before the kill is used")
+
+    def mounted(self, size):
+        """A file system of its own, as the disk."""
+        place = self.top / "mounted"
+        place.mkdir()
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", place],
+                                               capture_output=True).returncode != 0:
+            self.skipTest("needs the right to mount")
+        self.addCleanup(subprocess.run, ["umount", "-l", place], check=True)
+        return place
+
+    def test_a_file_system_that_is_full_or_read_only(self):
+        plain = self.epoch()["content_hash"]
+        place = self.mounted("2m")
+        (place / "others").write_bytes(bytes(1300 << 10))  # what is left is less than the dataset
+        disk = ["--disk", place, "--disk-size", "1700k"]
+        for _ in range(2):
+            self.assertEqual(self.epoch(*disk)["content_hash"], plain)
+        (place / "others").unlink()
+        self.assertEqual(self.epoch("--disk", place)["content_hash"], plain)
+        subprocess.run(["mount", "-o", "remount,ro", place], check=True)
+        done = self.foreload("run", *self.base, "--hash", "--json", "--disk", place)
+        self.assertEqual(done.returncode, 0, done.err)
+        self.assertEqual(json.loads(done.out)["epochs"][0]["content_hash"], plain)
+        self.assertEqual(done.err.count("warning"), 1, done.err)
+        self.assertIn("disk cache", done.err)
 
     def test_a_part_on_disk_and_another_seed(self):
         limit = ["--disk", self.disk, "--disk-size", SAMPLES * SIZE // 2]
