@@ -140,8 +140,8 @@ class Ring {
   std::uint32_t rejected(std::uint32_t slot) const;
   Settled settled(RingItem item) const;
   bool is_claimed(RingItem item) const;
-  const Prepared& prepared(RingItem item) const;  // REQUIRES: done
-  Error reason(RingItem item) const;              // REQUIRES: bad
+  Prepared prepared(RingItem item) const;  // REQUIRES: done
+  Error reason(RingItem item) const;       // REQUIRES: bad
   // REQUIRES for these: the sample is bad, or waiting. wait_again: for other bytes; `replaced`: another sample's.
   void wait_again(RingItem item, bool replaced);
   // The batch will be delivered as this error. True: it was the batch's last sample; the caller must publish it.

@@ -166,7 +166,12 @@ std::span<std::byte> Ring::tensor(RingItem what) const {
 
 bool Ring::finish(RingItem what, const Prepared& prepared) {
   Slot& of = slot(what.slot);
-  item(what).prepared = prepared;
+  Item& one = item(what);
+  one.busy = prepared.busy.count();
+  one.length = prepared.length;
+  one.width = prepared.dimensions.width;
+  one.height = prepared.dimensions.height;
+  one.damaged = prepared.damaged ? 1 : 0;
   of.prep_busy.fetch_add(static_cast<std::uint64_t>(prepared.busy.count()), std::memory_order_relaxed);
   if (prepared.damaged) of.damaged.fetch_add(1, std::memory_order_relaxed);
   header().prepared_by[self_.index % header().prepared_by.size()].fetch_add(1, std::memory_order_relaxed);
@@ -210,8 +215,9 @@ bool Ring::is_claimed(RingItem what) const {
   return what.index < count_of(what.slot) && phase_of(item(what).word) == kClaimed;
 }
 
-const Prepared& Ring::prepared(RingItem what) const {
-  return item(what).prepared;
+Prepared Ring::prepared(RingItem what) const {
+  const Item& one = item(what);
+  return {Duration(one.busy), one.damaged != 0, one.length, {one.width, one.height}};
 }
 
 Error Ring::reason(RingItem what) const {

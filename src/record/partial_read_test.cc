@@ -113,11 +113,9 @@ TEST_F(PartialReadTest, TheSameTensorsFromFewerBytes) {
   EXPECT_EQ(again.different, 0u) << again.first_difference;
 }
 
-TEST_F(PartialReadTest, QuickStorageIsReadWholeAndSoIsWhatIsKept) {
+// That quick storage is read whole is the pacer's decision, and tested there: a machine that is busy is not quick.
+TEST_F(PartialReadTest, WhatIsKeptIsReadWhole) {
   const Outcome quick = run(options());
-  for (const EpochStats& epoch : quick.epochs) {
-    EXPECT_EQ(epoch.source_bytes + epoch.memory_bytes, quick.epochs[0].source_bytes + quick.epochs[0].memory_bytes);
-  }
   LoaderOptions kept = slow();
   kept.cache = true;
   const Outcome cached = run(kept);
