@@ -19,6 +19,7 @@ struct Storage {
 struct Outcome {
   unsigned depth;
   double bytes_per_second;
+  bool part_pays;  // a third of a sample instead of all of it
 };
 
 Outcome drive(const Storage& storage, Bytes sample, int reads) {
@@ -40,7 +41,8 @@ Outcome drive(const Storage& storage, Bytes sample, int reads) {
     if (done == reads / 2) half = now;
   }
   const double second_half = static_cast<double>(sample) * reads / 2;
-  return {pacer.depth(Origin::kSource), second_half / std::chrono::duration<double>(now - half).count()};
+  return {pacer.depth(Origin::kSource), second_half / std::chrono::duration<double>(now - half).count(),
+          pacer.parts_may_pay() && pacer.part_pays(sample, sample / 3)};
 }
 
 TEST(PacerTest, DepthGrowsUntilLatencyIsHidden) {
@@ -53,6 +55,11 @@ TEST(PacerTest, DepthStaysSmallWhenMoreBringsNothing) {
   const Outcome outcome = drive({.latency = 0ms, .bytes_per_second = 1e8}, 100'000, 5'000);
   EXPECT_LE(outcome.depth, 16u);
   EXPECT_GE(outcome.bytes_per_second, 0.95e8);
+}
+
+TEST(PacerTest, QuickStorageIsReadWholeAndSlowStorageInParts) {
+  EXPECT_FALSE(drive({.latency = 0ms, .bytes_per_second = 2e9}, 100'000, 5'000).part_pays);
+  EXPECT_TRUE(drive({.latency = 0ms, .bytes_per_second = 2e7}, 100'000, 5'000).part_pays);
 }
 
 TEST(PacerTest, DepthNeverExceedsItsBound) {
