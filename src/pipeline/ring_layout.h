@@ -90,7 +90,12 @@ struct alignas(64) Ring::Item {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::int64_t> claimed_at{0};  // or ready
   RingWork work{};                          // written by the feeder before it is ready
-  Prepared prepared{};                      // written by the worker before it is done
+  // Written by the worker before it is done. No bool: others may write anything.
+  std::int64_t busy = 0;
+  std::uint64_t length = 0;
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t damaged = 0;
   std::uint16_t code = 0;
   char reason[kMostReason] = {};
 };
