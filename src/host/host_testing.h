@@ -78,6 +78,11 @@ class HostChild {
     return ::read(from_.get(), &told, sizeof(told)) == sizeof(told) ? std::optional(told) : std::nullopt;
   }
   void signal(int number) const { ::kill(pid_, number); }
+  void stop() const {  // and it is stopped
+    int status = 0;
+    ::kill(pid_, SIGSTOP);
+    if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status)) ADD_FAILURE() << "it does not stop";
+  }
   void finish() { to_ = Descriptor(); }  // it may end by itself
   int wait() {                           // its status
     int status = -1;

@@ -114,7 +114,7 @@ TEST(JoiningTest, AStoppedMemberIsNotReplacedByASecondHost) {
   HostChild first = joiner(host);
   const auto made = first.next();
   ASSERT_TRUE(made);
-  first.signal(SIGSTOP);
+  first.stop();
   const auto name = HostName::parse(host);
   ASSERT_TRUE(name.ok());
   const auto refused = join_host(*name, {.own_budget = 1_GiB, .patience = std::chrono::milliseconds(700)});
@@ -127,7 +127,7 @@ TEST(JoiningTest, AStoppedMemberIsNotReplacedByASecondHost) {
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->host, made->host);
   // With somebody who answers, one that is stopped is in nobody's way.
-  first.signal(SIGSTOP);
+  first.stop();
   HostChild third = joiner(host);
   const auto also = third.next();
   ASSERT_TRUE(also);

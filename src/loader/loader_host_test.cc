@@ -182,7 +182,7 @@ TEST(LoaderHostTest, WhoeverIsStoppedTheOthersGoOnAndNothingIsCorrupted) {
     }
     for (HostChild& job : jobs) ASSERT_EQ(job.next()->what, 3);
     ::usleep(random() % 10'000);
-    jobs[1].signal(SIGSTOP);
+    jobs[1].stop();
     for (int e = 0; e < 4; ++e) {
       const auto told = jobs[0].next(std::chrono::seconds(30));
       ASSERT_TRUE(told) << "it waits for somebody who is stopped";

@@ -84,7 +84,7 @@ Ring::Item& Ring::item(RingItem item) const {
 }
 
 std::uint64_t Ring::count_of(std::uint32_t index) const {
-  return std::min(slot(index).count, options_.batch);
+  return std::min(slot(index).count.load(std::memory_order_relaxed), options_.batch);
 }
 
 // Of a slot that is not open: nobody has claimed of it, and nobody can any more. What is ready is sealed first, because

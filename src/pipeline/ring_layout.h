@@ -62,10 +62,11 @@ struct alignas(64) Ring::Header {
 struct alignas(64) Ring::Slot {
   std::atomic<std::uint64_t> state{0};
   std::atomic<std::uint64_t> number{0};
-  std::uint64_t epoch = 0;
-  std::uint64_t step = 0;
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
+  // Somebody who looked at an earlier life of the slot may read these while they are written.
+  std::atomic<std::uint64_t> epoch{0};
+  std::atomic<std::uint64_t> step{0};
+  std::atomic<std::uint64_t> first{0};
+  std::atomic<std::uint64_t> count{0};
   std::atomic<std::uint32_t> ready{0};
   std::atomic<std::uint32_t> waiting{0};
   std::atomic<std::uint64_t> finished{0};  // life << 32 | samples that are done
