@@ -17,6 +17,16 @@
 #include "base/local_socket.h"
 #include "host/member.h"
 
+// Where one process orders the memory of another, which TSan does not see.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FORELOAD_SKIP_UNDER_TSAN() GTEST_SKIP() << "TSan sees one process only"
+#endif
+#endif
+#if !defined(FORELOAD_SKIP_UNDER_TSAN)
+#define FORELOAD_SKIP_UNDER_TSAN() static_cast<void>(0)
+#endif
+
 namespace foreload {
 
 inline int soak(int amount, int at_least = 5) {

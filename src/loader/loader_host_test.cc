@@ -62,6 +62,7 @@ HostChild learner(const LoaderOptions& options, Epoch epochs, Duration step = {}
 }
 
 TEST(LoaderHostTest, AProcessAloneInAHostReadsWhatItWouldReadWithout) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
   HostChild child = learner(in_host(ledger, fresh_host()), 3);
   ASSERT_EQ(child.next()->what, 3);
@@ -75,6 +76,7 @@ TEST(LoaderHostTest, AProcessAloneInAHostReadsWhatItWouldReadWithout) {
 }
 
 TEST(LoaderHostTest, RanksShareOneCacheAndEverySampleIsReadOnce) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
   const std::string host = fresh_host();
   constexpr std::uint32_t kWorld = 3;
@@ -97,6 +99,7 @@ TEST(LoaderHostTest, RanksShareOneCacheAndEverySampleIsReadOnce) {
 }
 
 TEST(LoaderHostTest, JobsWithOtherSeedsAndBatchesShareTheCache) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
   const std::string host = fresh_host();
   std::vector<HostChild> jobs;
@@ -122,6 +125,7 @@ TEST(LoaderHostTest, JobsWithOtherSeedsAndBatchesShareTheCache) {
 }
 
 TEST(LoaderHostTest, TheCacheOutlivesTheJobThatFilledItWhileSomebodyHasIt) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
   const std::string host = fresh_host();
   HostChild first = learner(in_host(ledger, host), 1);
@@ -137,6 +141,7 @@ TEST(LoaderHostTest, TheCacheOutlivesTheJobThatFilledItWhileSomebodyHasIt) {
 
 // R4: one of several is killed at any moment; the others deliver what they would have delivered.
 TEST(LoaderHostTest, WhoeverIsKilledTheOthersGoOnBitIdentically) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
@@ -167,6 +172,7 @@ TEST(LoaderHostTest, WhoeverIsKilledTheOthersGoOnBitIdentically) {
 // A member that is stopped, maybe inside of a sample of another's, holds nobody up, and corrupts nothing when it goes
 // on.
 TEST(LoaderHostTest, WhoeverIsStoppedTheOthersGoOnAndNothingIsCorrupted) {
+  FORELOAD_SKIP_UNDER_TSAN();
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

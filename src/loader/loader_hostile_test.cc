@@ -119,10 +119,12 @@ void attack(bool control_too) {
 }
 
 TEST(LoaderHostileTest, NobodyDiesOfWhatAnotherWritesIntoStreamsAndHomes) {
+  FORELOAD_SKIP_UNDER_TSAN();
   attack(false);
 }
 
 TEST(LoaderHostileTest, NobodyDiesOfWhatAnotherWritesIntoTheControlBlock) {
+  FORELOAD_SKIP_UNDER_TSAN();
   attack(true);
 }
 
