@@ -70,7 +70,7 @@ def _in_host(options: Dict[str, Any], settings: Settings) -> Opened:
 
 def _with_its_job(options: Dict[str, Any], settings: Settings) -> Opened:
     job = _ranks.job_here(options["rank"], options["world"])
-    if job is None or options["eviction"] not in EVICTIONS_IN_HOSTS or options["rewrite"] == "on":
+    if job is None or not _may_join(job, options):
         return _alone(options, settings)
     try:
         return _in_host_of(job, options, settings)
@@ -81,6 +81,12 @@ def _with_its_job(options: Dict[str, Any], settings: Settings) -> Opened:
     warn_once(f"this rank does not share cache and prep with the others of its job on this machine: {reason}. host=False if that "
               "is as it should be")
     return result
+
+
+def _may_join(job: _ranks.Job, options: Dict[str, Any]) -> bool:
+    # A host keeps room for the streams of the whole world. With most of it on other machines, little would be left to cache.
+    all_here = job.ranks == options["world"]
+    return all_here and options["eviction"] in EVICTIONS_IN_HOSTS and options["rewrite"] != "on"
 
 
 def _in_host_of(job: _ranks.Job, options: Dict[str, Any], settings: Settings) -> Opened:

@@ -372,6 +372,13 @@ with opened({options}) as loader:
     assert (code, json.loads(out), err) == (0, {"host": "", "budget": 64 << 20}, "")
 
 
+def test_ranks_of_a_job_over_several_machines_are_alone(arrays):
+    """A host would keep room for the streams of all of them."""
+    text = LEARNER + "say(host=opened().host)"
+    code, out, err = finished(script(text, arrays, env={**os.environ, **torchrun(0, world=4, local=2)}))
+    assert (code, json.loads(out), err) == (0, {"host": ""}, "")
+
+
 def test_a_rank_that_can_not_join_goes_on_alone_with_one_warning(arrays):
     """Somebody else listens at all places of the host."""
     environment = torchrun(0, port=a_port())
