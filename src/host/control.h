@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/claim_word.h"
@@ -91,6 +92,19 @@ class Control {
   Status hold(ObjectId object, bool use);
   Status withdraw(ObjectId object);
   Status collect();  // ends objects that nobody holds any more
+
+  // Rings with the same first half of their keys have the same batches. Who wants them reads one that is fed, or else
+  // feeds its own: then all others must know of it. False: another one is fed that is not among `known`. end_lead(): it
+  // is not fed any more.
+  struct Lead {
+    ObjectId object = 0;
+    std::uint64_t serial = 0;  // of all leads of a host
+
+    bool operator==(const Lead&) const = default;
+  };
+  std::vector<Lead> leads(std::uint64_t first) const;
+  Result<bool> lead(ObjectId own, std::span<const Lead> known);
+  void end_lead(ObjectId own);
 
   std::optional<ObjectInfo> object(ObjectId object) const;
   std::vector<ObjectInfo> objects() const;

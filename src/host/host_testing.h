@@ -93,6 +93,7 @@ class HostChild {
     ::kill(pid_, SIGSTOP);
     if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status)) ADD_FAILURE() << "it does not stop";
   }
+  void go() const { (void)!::write(to_.get(), "g", 1); }  // ends its wait_for_end(), once
   void finish() { to_ = Descriptor(); }  // it may end by itself
   int wait() {                           // its status
     int status = -1;

@@ -4,17 +4,6 @@
 
 namespace foreload {
 
-void Ring::set_pace(const LearnerPace& pace) {
-  header().next.store(pace.next, std::memory_order_relaxed);
-  header().last.store(pace.last.count(), std::memory_order_relaxed);
-  header().step.store(pace.step.count(), std::memory_order_relaxed);
-}
-
-LearnerPace Ring::pace() const {
-  return {header().next.load(std::memory_order_relaxed), Time(header().last.load(std::memory_order_relaxed)),
-          Duration(header().step.load(std::memory_order_relaxed))};
-}
-
 void Ring::set_report(const LearnerReport& report) {
   const std::array<std::uint64_t, 11> values{report.batches,
                                              report.samples,
