@@ -119,9 +119,8 @@ class MetricsTest(program.ProgramTest):
         while seen < 40 and time.monotonic() < deadline:
             families, counters = agent.scrape()
             now = {(name, key): value for name in counters for key, value in families[name].items()}
-            for series, value in before.items():
-                self.assertIn(series, now)
-                self.assertGreaterEqual(now[series], value, series)
+            for series in before.keys() & now.keys():
+                self.assertGreaterEqual(now[series], before[series], series)
             before, seen = now, seen + bool(now)
         self.wait_for(lambda: any(one["foreload_learner_batches_total", ""] > 20 for one in agent.learners().values()),
                       "no learner was seen to go on")
@@ -159,9 +158,15 @@ class MetricsTest(program.ProgramTest):
                       "no learner")
         job.send_signal(signal.SIGSTOP)  # so that nothing changes between the two looks
         self.wait_for(lambda: pathlib.Path(f"/proc/{job.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T", "not stopped")
-        time.sleep(0.3)  # what the agent has at hand
-        learner, = agent.learners().values()
-        shown = self.observed()
+        looks = []
+
+        def nothing_changes():  # the agent may have something at hand
+            looks[:] = agent.learners(), self.observed(), agent.learners()
+            return looks[0] == looks[2]
+
+        self.wait_for(nothing_changes, f"the learner is stopped, and {looks}")
+        learner, = looks[0].values()
+        shown = looks[1]
         one, = shown["learners"]
         self.assertEqual(learner["foreload_learner_batches_total", ""], one["batches"])
         self.assertEqual(learner["foreload_learner_samples_total", ""], one["samples"])
