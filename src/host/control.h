@@ -117,6 +117,7 @@ class Control {
   // nothing to do; one that was taken by the dead, or by somebody who has not renewed it for a while, is free.
   static constexpr unsigned kMostCores = 256;
   unsigned cores() const;
+  unsigned cores_in_use(Time now) const;
   WorkSignal& work_signal() const;  // raised when a sample is ready, or a core free
   struct Core {
     unsigned index = 0;
