@@ -27,6 +27,7 @@ double hits(const LearnerReport& report) {
 }
 
 std::string helpers(const StreamSurvey& stream) {
+  if (stream.fed_by != 0) return fmt::format("as for {}", stream.fed_by);
   std::uint64_t all = 0;
   for (const auto& helper : stream.prepared_by) all += helper.samples;
   std::string text;
@@ -86,6 +87,7 @@ Json host_json(const HostSurvey& survey) {
          {"world", stream.world},
          {"slots", stream.slots},
          {"published", stream.published},
+         {"fed_by", stream.fed_by == 0 ? Json(nullptr) : Json(stream.fed_by)},
          {"step_s", seconds(stream.pace.step)},
          {"batches", report.batches},
          {"samples", report.samples},

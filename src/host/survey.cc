@@ -1,5 +1,6 @@
 #include "host/survey.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/clock.h"
@@ -45,7 +46,7 @@ std::optional<StreamSurvey> survey_stream(const ObjectInfo& object, const std::v
                       .world = card->world,
                       .slots = ring->slots(),
                       .published = ring->published(),
-                      .pace = ring->pace(),
+                      .pace = ring->pace(Ring::kOwnReader),
                       .report = ring->report(),
                       .bytes = object.bytes};
   for (const MemberInfo& member : members) {
@@ -53,6 +54,16 @@ std::optional<StreamSurvey> survey_stream(const ObjectInfo& object, const std::v
     if (samples > 0) stream.prepared_by.push_back({member.id.index, member.process, samples});
   }
   return stream;
+}
+
+// A learner that reads another job's stream waits for the batches of that one.
+void tell_company(std::vector<StreamSurvey>& streams) {
+  for (StreamSurvey& stream : streams) {
+    const auto read = std::ranges::find(streams, stream.report.reads, &StreamSurvey::id);
+    if (stream.report.reads == 0 || read == streams.end()) continue;
+    stream.fed_by = read->process;
+    stream.published = read->published;
+  }
 }
 
 }  // namespace
@@ -73,6 +84,7 @@ std::optional<HostSurvey> survey_host(const std::string& name, const Control& co
       survey.streams.push_back(std::move(*stream));
     }
   }
+  tell_company(survey.streams);
   return survey;
 }
 

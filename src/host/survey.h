@@ -21,7 +21,8 @@ struct StreamSurvey {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   unsigned slots = 0;
-  unsigned published = 0;  // batches that wait for it
+  unsigned published = 0;    // batches that wait for it
+  std::uint32_t fed_by = 0;  // the process of another job, whose batches it takes; 0: its own
   LearnerPace pace{};
   LearnerReport report{};
   struct Helper {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "plan/assignment.h"
 
@@ -59,6 +60,7 @@ void Company::leave() {
 
 std::optional<std::uint64_t> Company::attach(LeaseDesk& desk, const Wanted& wanted) {
   Ring& ring = desk.ring();
+  if (!ring.is_fed(now())) return std::nullopt;
   if (ring.attach(desk.reader(), wanted.number, false)) return wanted.number;
   if (!wanted.follow) return std::nullopt;
   const std::uint64_t epoch = (ring.opened() + wanted.epoch_batches - 1) / wanted.epoch_batches;
@@ -89,7 +91,7 @@ Result<std::shared_ptr<LeaseDesk>> Company::read(ObjectId object, const TensorSp
       [member = member_, kept = std::move(memory)](MemberId id) { return member->control().is_alive(id); });
   const auto reader = ring->add_reader();
   if (!reader) return Error{Code::kNoMemory, "the stream has as many readers as it can have"};
-  return std::make_shared<LeaseDesk>(std::move(ring), *reader, spec);
+  return std::make_shared<LeaseDesk>(std::move(ring), *reader, spec, object);
 }
 
 }  // namespace foreload

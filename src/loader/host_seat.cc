@@ -28,7 +28,8 @@ Bytes whole_pages(Bytes bytes) {
 Status check_host(const LoaderOptions& options) {
   if (options.host.empty()) {
     if (!options.follow) return {};
-    return Error{Code::kInvalid, "follow is for jobs that share a host (--host, host): give its name, or leave out follow"};
+    return Error{Code::kInvalid,
+                 "follow is for jobs that share a host (--host, host): give its name, or leave out follow"};
   }
   if (evicts(options.eviction)) {
     return Error{Code::kInvalid,

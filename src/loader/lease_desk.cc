@@ -27,8 +27,8 @@ class BatchAccess {
   }
 };
 
-LeaseDesk::LeaseDesk(std::shared_ptr<Ring> ring, unsigned reader, TensorSpec spec)
-    : ring_(std::move(ring)), reader_(reader), spec_(std::move(spec)), owner_(::getpid()) {}
+LeaseDesk::LeaseDesk(std::shared_ptr<Ring> ring, unsigned reader, TensorSpec spec, std::uint64_t stream)
+    : ring_(std::move(ring)), reader_(reader), spec_(std::move(spec)), stream_(stream), owner_(::getpid()) {}
 
 LeaseDesk::~LeaseDesk() {
   if (is_own() || ::getpid() != owner_) return;

@@ -15,12 +15,14 @@ namespace foreload {
 
 class LeaseDesk : public std::enable_shared_from_this<LeaseDesk> {
  public:
-  LeaseDesk(std::shared_ptr<Ring> ring, unsigned reader, TensorSpec spec);
+  // `stream`: whose ring it is, if another job's.
+  LeaseDesk(std::shared_ptr<Ring> ring, unsigned reader, TensorSpec spec, std::uint64_t stream = 0);
   ~LeaseDesk();
 
   Ring& ring() { return *ring_; }
   unsigned reader() const { return reader_; }
   bool is_own() const { return reader_ == Ring::kOwnReader; }  // this process feeds the ring
+  std::uint64_t stream() const { return stream_; }
   const TensorSpec& spec() const { return spec_; }
 
   // REQUIRES: `slot` was taken from the ring.
@@ -33,6 +35,7 @@ class LeaseDesk : public std::enable_shared_from_this<LeaseDesk> {
   std::shared_ptr<Ring> ring_;
   unsigned reader_;
   TensorSpec spec_;
+  std::uint64_t stream_;
   pid_t owner_;
   Mutex mutex_;
   Pipeline* pipeline_ FORELOAD_GUARDED_BY(mutex_) = nullptr;

@@ -82,14 +82,13 @@ void Loader::Parts::leave() {
 }
 
 Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
-  constexpr Duration kPatience = std::chrono::seconds(2);  // with another job's process
   for (;;) {
     Ring& ring = desk_->ring();
     const unsigned reader = desk_->reader();
     const std::uint32_t seen = ring.published_signal();
     if (interrupted_.exchange(false)) return Error{Code::kCancelled, "next() was interrupted"};
     if (const auto slot = ring.take(reader, number)) return *slot;
-    if (!desk_->is_own() && !(ring.is_attached(reader) && ring.is_fed(now(), kPatience))) {
+    if (!desk_->is_own() && !(ring.is_attached(reader) && ring.is_fed(now()))) {
       leave();
       FORELOAD_TRY(go_on_from(number));
       continue;
@@ -100,8 +99,7 @@ Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
                                "prepared: release some, or raise held_batches (now {})",
                                ring.slots(), options_.held_batches)};
     }
-    if (!ring.wait_for_batch(reader, seen) && desk_->is_own())
-      return Error{Code::kCancelled, "the loader was closed"};
+    if (!ring.wait_for_batch(reader, seen) && desk_->is_own()) return Error{Code::kCancelled, "the loader was closed"};
   }
 }
 
@@ -126,7 +124,7 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   const std::uint64_t count = batch.ids().size();
   const std::uint64_t genuine = std::min(count, positions - std::min(plan.first, positions));
   accounts_.add_batch(count, batch.ids().subspan(genuine), cost, wait);
-  pace_.cost(own_desk_->ring(), count, cost, wait);
+  pace_.cost(own_desk_->ring(), desk_->stream(), count, cost, wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
     record_->append({.time = delivered,

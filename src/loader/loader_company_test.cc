@@ -27,8 +27,8 @@ LoaderOptions in_host(const Ledger& ledger, const std::string& host) {
 
 struct Habits {
   Epoch epochs = 3;
-  Duration step{};      // with a batch
-  bool writes = false;  // over its batches
+  Duration step{};         // with a batch
+  bool writes = false;     // over its batches
   std::uint64_t back = 0;  // after so many batches, to the beginning
 };
 
@@ -206,12 +206,12 @@ TEST(LoaderCompanyTest, ASlowJobIsLeftBehindAndGoesOnAlone) {
     const std::string host = fresh_host();
     std::vector<HostChild> jobs;
     for (std::size_t i = 0; i < 2; ++i) {
-      jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 100ms : 0ms}));
+      jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 60ms : 0ms}));
       ASSERT_EQ(jobs.back().next()->what, kOpened);
     }
     for (HostChild& one : jobs) one.go();
     const auto quick = jobs[1 - slow].next(60s);
-    EXPECT_FALSE(jobs[slow].next(0s)) << "7.5 seconds are over";
+    EXPECT_FALSE(jobs[slow].next(0s)) << "4.5 seconds are over";
     ASSERT_TRUE(quick);
     EXPECT_EQ(quick->what, kRight);
     const auto told = jobs[slow].next(60s);

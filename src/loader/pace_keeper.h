@@ -21,9 +21,10 @@ class PaceKeeper {
     last_ = report_.until = delivered;
     ring.set_pace(reader, delivered, step_);
   }
-  // What came of it, for whoever looks at the learner's own ring.
-  void cost(Ring& own, std::uint64_t samples, const BatchCost& cost, const Wait& wait) {
+  // What came of it, for whoever looks at the learner's own ring. `reads`: see LearnerReport.
+  void cost(Ring& own, std::uint64_t reads, std::uint64_t samples, const BatchCost& cost, const Wait& wait) {
     own.set_pace(Ring::kOwnReader, last_, step_);
+    report_.reads = reads;
     ++report_.batches;
     report_.samples += samples;
     report_.fetch_stall += wait.fetch;

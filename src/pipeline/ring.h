@@ -110,8 +110,9 @@ struct LearnerReport {
   Bytes source_bytes = 0;
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;
-  Time since{};  // the first batch
-  Time until{};  // the last one
+  Time since{};             // the first batch
+  Time until{};             // the last one
+  std::uint64_t reads = 0;  // another job's stream, whose batches it takes; 0: its own
 };
 
 class Ring {
@@ -182,7 +183,8 @@ class Ring {
   // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: the batch has
   // been published meanwhile.
   bool retire(std::uint32_t slot);
-  // Takes back the latest batch that is published, that nobody reads, and that is later than `number`. The slot is free.
+  // Takes back the latest batch that is published, that nobody reads, and that is later than `number`. The slot is
+  // free.
   std::optional<std::uint32_t> recall_after(std::uint64_t number);
 
   // Preparing. ---------------------------------------------------------------------------------
@@ -219,8 +221,7 @@ class Ring {
   void detach(unsigned reader);
   bool is_attached(unsigned reader) const;  // and nobody dismissed it
   std::uint64_t opened() const;             // the first batch that has had no slot yet
-  // Whether the feeder has been at work within `patience`, and lives.
-  bool is_fed(Time now, Duration patience) const;
+  bool is_fed(Time now) const;              // the feeder lives, and has been at work lately
   // The slot of the batch if it is published, to be read until it is released.
   std::optional<std::uint32_t> take(unsigned reader, std::uint64_t number);
   // The feeder knows meanwhile that this reader waits.

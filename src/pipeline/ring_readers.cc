@@ -97,8 +97,7 @@ bool Ring::send_away(unsigned index) {
   std::atomic<std::uint64_t>& place = reader(index).word;
   std::uint64_t seen = place.load();
   const ClaimWord before = ClaimWord::unpack(seen);
-  return before.phase == kAttached &&
-         place.compare_exchange_strong(seen, word(kAway, life_of(seen), before.owner()));
+  return before.phase == kAttached && place.compare_exchange_strong(seen, word(kAway, life_of(seen), before.owner()));
 }
 
 void Ring::dismiss(unsigned index) {
@@ -168,9 +167,10 @@ std::uint64_t Ring::opened() const {
   return header().opened.load();
 }
 
-bool Ring::is_fed(Time now, Duration patience) const {
+bool Ring::is_fed(Time now) const {
+  constexpr Duration kPatience = std::chrono::seconds(2);
   const Time beat(std::clamp<std::int64_t>(header().beat.load(std::memory_order_relaxed), 0, now.count()));
-  return now - beat <= patience && is_alive(ClaimWord::unpack(header().fed_by.load()).owner());
+  return now - beat <= kPatience && is_alive(ClaimWord::unpack(header().fed_by.load()).owner());
 }
 
 std::optional<std::uint32_t> Ring::take(unsigned index, std::uint64_t number) {

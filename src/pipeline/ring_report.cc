@@ -5,7 +5,7 @@
 namespace foreload {
 
 void Ring::set_report(const LearnerReport& report) {
-  const std::array<std::uint64_t, 11> values{report.batches,
+  const std::array<std::uint64_t, 12> values{report.batches,
                                              report.samples,
                                              static_cast<std::uint64_t>(report.fetch_stall.count()),
                                              static_cast<std::uint64_t>(report.prep_stall.count()),
@@ -15,7 +15,8 @@ void Ring::set_report(const LearnerReport& report) {
                                              report.replaced,
                                              report.damaged,
                                              static_cast<std::uint64_t>(report.since.count()),
-                                             static_cast<std::uint64_t>(report.until.count())};
+                                             static_cast<std::uint64_t>(report.until.count()),
+                                             report.reads};
   for (std::size_t i = 0; i < values.size(); ++i) header().report[i].store(values[i], std::memory_order_relaxed);
 }
 
@@ -32,7 +33,8 @@ LearnerReport Ring::report() const {
           .replaced = value(7),
           .damaged = value(8),
           .since = Time(time(9)),
-          .until = Time(time(10))};
+          .until = Time(time(10)),
+          .reads = value(11)};
 }
 
 std::uint64_t Ring::prepared_by(unsigned member) const {

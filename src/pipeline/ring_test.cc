@@ -7,7 +7,6 @@ namespace {
 
 using namespace ring_testing;
 
-
 TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
   auto ring = make(2, 3);
   const auto slot = open(*ring, plan(0, 3));
