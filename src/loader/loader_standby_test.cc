@@ -7,6 +7,7 @@
 #include "host/stream_card.h"
 #include "host/workshop.h"
 #include "loader/ledger.h"
+#include "prep/jpeg_samples.h"
 
 namespace foreload {
 namespace {
@@ -23,11 +24,11 @@ LoaderOptions without_workers(const Ledger& ledger, const std::string& host) {
 }
 
 // A member that only prepares, as `foreload agent`.
-HostChild agent(const std::string& host) {
+HostChild agent(const std::string& host, Bytes scratch = 8_MiB) {
   return HostChild([=](const HostChild::Tell& tell, int until) {
     auto member = Member::join(host, {.budget = 256_MiB});
     if (!member.ok()) return tell({.what = -1});
-    const auto workshop = Workshop::open(*member, {.threads = 2, .scratch = 8_MiB});
+    const auto workshop = Workshop::open(*member, {.threads = 2, .scratch = scratch});
     if (!workshop.ok()) return tell({.what = -2});
     tell({.what = 1});
     wait_for_end(until);
@@ -189,6 +190,39 @@ int in_child(const std::function<int()>& body) {
   HostChild child([&](const HostChild::Tell& tell, int) { tell({.what = body()}); });
   const auto told = child.next(std::chrono::seconds(60));
   return told ? told->what : -100;
+}
+
+// Bytes of an epoch.
+std::vector<std::byte> tensors(Loader& loader) {
+  std::vector<std::byte> all;
+  for (auto batch = loader.next(); batch.ok() && *batch; batch = loader.next()) {
+    all.insert(all.end(), (*batch)->data().begin(), (*batch)->data().end());
+  }
+  return all;
+}
+
+TEST(LoaderStandbyTest, WhenTheAgentHasNotTheMemoryForASampleItGoesOn) {
+  FORELOAD_SKIP_UNDER_TSAN();
+  if (std::getenv("FORELOAD_SOAK") == nullptr) GTEST_SKIP() << "takes a quarter of a minute";
+  const TestFolder folder;
+  const auto picture = make_jpeg({.width = 600, .height = 400});
+  const std::string text(reinterpret_cast<const char*>(picture.data()), picture.size());
+  for (int id = 0; id < 20; ++id) folder.write("a/" + std::to_string(id) + ".jpg", text);
+  const std::string host = fresh_host();
+  HostChild helper = agent(host, 1_KiB);
+  ASSERT_EQ(helper.next()->what, 1);
+  EXPECT_EQ(0, in_child([&] {
+              LoaderOptions options{.dataset = {folder.path()}, .batch = 4, .chain = {random_resized_crop(64)}};
+              options.memory = 256_MiB;
+              auto alone = Loader::open(options);
+              options.host = host;
+              options.workers = 0;
+              auto shared = Loader::open(options);
+              if (!alone.ok() || !shared.ok()) return 1;
+              const std::vector<std::byte> expected = tensors(*alone);
+              if (expected.empty() || tensors(*shared) != expected) return 2;
+              return prepared(host).here > 0 ? 0 : 3;
+            }));
 }
 
 TEST(LoaderStandbyTest, TheWorkersOfAnotherLoaderOfTheProcessPrepareForItToo) {
