@@ -41,7 +41,7 @@ Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member,
     MutexLock lock(member->mutex_);
     workshop = member->workshop_.lock();
     if (workshop) {
-      workshop->scratch_.grow_to(ScratchPool(options.scratch, options.threads).largest());
+      workshop->scratch_.grow_to(ScratchPool(options.scratch, std::max(options.threads, 1u)).largest());
     } else {
       workshop.reset(new Workshop(member, options));
       member->workshop_ = workshop;
@@ -53,7 +53,7 @@ Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member,
 
 Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options)
     : member_(std::move(member)),
-      scratch_(options.scratch, options.threads),
+      scratch_(options.scratch, std::max(options.threads, 1u)),
       preparer_(*this, scratch_, nullptr),
       places_(options.threads),
       streams_(std::make_shared<const Streams>()) {}

@@ -20,7 +20,7 @@
 namespace foreload {
 
 struct WorkshopOptions {
-  unsigned threads = 1;
+  unsigned threads = 1;  // 0: others prepare
   Bytes scratch = 0;     // for their decoding
   bool standby = false;  // they begin when employ() says so
 };
