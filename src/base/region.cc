@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -21,11 +22,22 @@ Result<Region> Region::map_file(int file, Bytes offset, Bytes bytes, const char*
 }
 
 Result<Region> Region::map_copy(int file, Bytes offset, Bytes bytes, const char* purpose) {
-  return map(MAP_PRIVATE | MAP_NORESERVE, file, offset, bytes, purpose);
+  FORELOAD_ASSIGN(Region copy, map(MAP_PRIVATE | MAP_NORESERVE, file, offset, bytes, purpose));
+  // A process that locks its memory (mlockall) would have its own pages from the beginning.
+  if (bytes > 0) copy.forget(0, bytes);
+  return copy;
 }
 
 void Region::forget(Bytes offset, Bytes bytes) const {
-  FORELOAD_CHECK(madvise(data_ + offset, bytes, MADV_DONTNEED) == 0, "pages of a copy can be given up");
+  if (madvise(data_ + offset, bytes, MADV_DONTNEED) == 0) return;
+  const bool forgotten = munlock(data_ + offset, bytes) == 0 && madvise(data_ + offset, bytes, MADV_DONTNEED) == 0;
+  FORELOAD_CHECK(forgotten, "pages of a copy can be given up");
+}
+
+void Region::make_own(Bytes offset, Bytes bytes) const {
+  for (Bytes at = offset; at < offset + bytes; at += 4096) {
+    std::atomic_ref<unsigned char>(*reinterpret_cast<unsigned char*>(data_ + at)).fetch_or(0);
+  }
 }
 
 Result<Region> Region::map(int flags, int file, Bytes offset, Bytes bytes, const char* purpose) {

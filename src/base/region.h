@@ -25,6 +25,8 @@ class Region {
   std::span<std::byte> bytes() const { return {data_, size_}; }
   // Of a copy: what this process wrote there; the file is seen again. REQUIRES: whole pages.
   void forget(Bytes offset, Bytes bytes) const;
+  // Of a copy: as if every page had been written to; whoever writes there at the same time is not disturbed.
+  void make_own(Bytes offset, Bytes bytes) const;
 
  private:
   Region(std::byte* data, std::size_t size) : data_(data), size_(size) {}

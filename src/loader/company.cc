@@ -44,13 +44,13 @@ std::optional<Company::Joined> Company::join(const Wanted& wanted, Ring& own, co
       const auto number = desk.ok() ? attach(**desk, wanted) : std::nullopt;
       if (number) return Joined{std::move(*desk), *number};
     }
-    own.begin(wanted.number);
+    own.begin(wanted.number, wanted.end);
     // A host whose lock is held by somebody who is stopped: then this one goes on alone.
     const auto leading = control.lead(own_, leads);
     if (!leading.ok() || *leading) return std::nullopt;
     own.end();
   }
-  own.begin(wanted.number);
+  own.begin(wanted.number, wanted.end);
   return std::nullopt;
 }
 
@@ -63,9 +63,10 @@ std::optional<std::uint64_t> Company::attach(LeaseDesk& desk, const Wanted& want
   if (!ring.is_fed(now())) return std::nullopt;
   if (ring.attach(desk.reader(), wanted.number, false)) return wanted.number;
   if (!wanted.follow) return std::nullopt;
-  const std::uint64_t epoch = (ring.opened() + wanted.epoch_batches - 1) / wanted.epoch_batches;
+  constexpr std::uint64_t kFurthest = std::uint64_t{1} << 48;  // another process wrote it
+  const std::uint64_t epoch = (std::min(ring.opened(), kFurthest) + wanted.epoch_batches - 1) / wanted.epoch_batches;
   const std::uint64_t number = epoch * wanted.epoch_batches;
-  if (number < wanted.number || (wanted.end != 0 && number >= wanted.end)) return std::nullopt;
+  if (number < wanted.number || number >= std::min(wanted.end, kFurthest)) return std::nullopt;
   return ring.attach(desk.reader(), number, true) ? std::optional(number) : std::nullopt;
 }
 

@@ -34,9 +34,9 @@ class Company {
   // before batch `end`. Nothing: the own ring has begun instead.
   struct Wanted {
     std::uint64_t number = 0;
-    bool follow = false;
+    std::uint64_t end = 0;
     std::uint64_t epoch_batches = 1;
-    std::uint64_t end = 0;  // 0: none
+    bool follow = false;
   };
   std::optional<Joined> join(const Wanted& wanted, Ring& own, const TensorSpec& spec);
   void leave();  // the own ring is not fed any more

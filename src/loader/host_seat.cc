@@ -17,6 +17,10 @@ namespace {
 
 constexpr Bytes kExtent = 256_MiB;  // of homes, reserved at once
 constexpr Bytes kPage = 4096;
+constexpr Duration kLookAtDesks = std::chrono::milliseconds(100);
+// Beside those of the batches that the caller holds: a job that reads this stream may be stopped while it holds as
+// many.
+constexpr unsigned kSpareSlots = 2;
 constexpr Bytes kStreams = 4;  // that a host has room for in any case
 
 Bytes whole_pages(Bytes bytes) {
@@ -69,6 +73,7 @@ HostSeat::~HostSeat() {
 Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
+  own.held_batches += kSpareSlots;
   own.memory = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
   for (;;) {
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
@@ -195,8 +200,31 @@ void HostSeat::run(TierStack& tiers, Ring& ring) {
     tiers.wake();
     if (const auto text = standby_ ? standby_->look(ring, now()) : std::nullopt) warn(*text);
     if (standby_ && standby_->has_begun()) standby_.reset();
-    if (!stopping_) ring.wait_as_feeder(seen, standby_ ? standby_->next_look() : kNever);
+    Time until = standby_ ? standby_->next_look() : kNever;
+    if (look_at_desks()) until = std::min(until, now() + kLookAtDesks);
+    if (!stopping_) ring.wait_as_feeder(seen, until);
   }
+}
+
+void HostSeat::watch(const std::shared_ptr<LeaseDesk>& desk) {
+  {
+    MutexLock lock(mutex_);
+    desks_.push_back(desk);
+  }
+  if (ring_ != nullptr) ring_->wake_feeder();
+}
+
+// True: there are some, to be looked at again.
+bool HostSeat::look_at_desks() {
+  std::vector<std::shared_ptr<LeaseDesk>> desks;
+  {
+    MutexLock lock(mutex_);
+    std::erase_if(desks_, [](const auto& desk) { return desk.expired(); });
+    for (const auto& desk : desks_) desks.push_back(desk.lock());
+  }
+  std::erase(desks, nullptr);
+  for (const auto& desk : desks) desk->keep_if_dismissed();
+  return !desks.empty();
 }
 
 // Several members may do this at the same time: each step says how far it should be, whoever comes first.

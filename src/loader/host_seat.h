@@ -51,6 +51,8 @@ class HostSeat {
   // Of the stream, once.
   std::unique_ptr<Arena> take_arena() { return std::move(own_arena_); }
   std::shared_ptr<Ring> take_ring() { return std::move(own_ring_); }
+  // A desk at another job's ring, until it has gone.
+  void watch(const std::shared_ptr<LeaseDesk>& desk) FORELOAD_EXCLUDES(mutex_);
   // From now on. Both must live until stop().
   Status serve(TierStack& tiers, Ring& ring);
   void stop();
@@ -64,6 +66,7 @@ class HostSeat {
   Status open_stream(const Needs& needs);
   void run(TierStack& tiers, Ring& ring);
   void grow() FORELOAD_EXCLUDES(mutex_);
+  bool look_at_desks() FORELOAD_EXCLUDES(mutex_);
   void warn(std::string text) FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;
@@ -82,6 +85,7 @@ class HostSeat {
   std::string host_;
   Mutex mutex_;
   std::deque<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<LeaseDesk>> desks_ FORELOAD_GUARDED_BY(mutex_);
   std::atomic<bool> stopping_{false};
   bool refused_ = false;  // the machine or the budget gave no more for homes
   Ring* ring_ = nullptr;

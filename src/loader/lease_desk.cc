@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace foreload {
 
 // The one place that may fill a Batch.
@@ -20,6 +22,11 @@ class BatchAccess {
     batch.mixes_ = ring.mixed(slot);
     batch.ids_ = ring.ids(slot);
     batch.positions_ = ring.positions(slot);
+    // Another process may have written another count in between.
+    const std::size_t count = std::min({batch.labels_.size(), batch.ids_.size(), batch.positions_.size()});
+    batch.labels_ = batch.labels_.first(count);
+    batch.ids_ = batch.ids_.first(count);
+    batch.positions_ = batch.positions_.first(count);
     batch.epoch_ = plan.epoch;
     batch.step_ = plan.step;
     batch.owner_ = std::move(desk);
@@ -42,10 +49,21 @@ Batch LeaseDesk::lend(std::uint32_t slot) {
 
 void LeaseDesk::give_back(std::uint32_t slot) {
   if (::getpid() != owner_) return;  // a forked child: the batch is the parent's, maybe in memory that both share
+  MutexLock lock(mutex_);
+  if ((kept_ >> slot & 1) != 0) {
+    kept_ &= ~(std::uint64_t{1} << slot);
+    return ring_->forget(slot);
+  }
   ring_->release(reader_, slot);
   if (!is_own()) return ring_->wake_feeder();
-  MutexLock lock(mutex_);
   if (pipeline_ != nullptr) pipeline_->slot_freed();  // wakes the fetcher; never blocks
+}
+
+void LeaseDesk::keep_if_dismissed() {
+  MutexLock lock(mutex_);
+  if (is_own() || ring_->is_attached(reader_) || ring_->held(reader_) == 0) return;
+  kept_ |= ring_->keep(reader_);
+  ring_->wake_feeder();
 }
 
 void LeaseDesk::tell(Pipeline* pipeline) {

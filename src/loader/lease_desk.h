@@ -28,6 +28,9 @@ class LeaseDesk : public std::enable_shared_from_this<LeaseDesk> {
   // REQUIRES: `slot` was taken from the ring.
   Batch lend(std::uint32_t slot);
   void give_back(std::uint32_t slot) FORELOAD_EXCLUDES(mutex_);  // any thread
+  // The feeder went on without this reader: what is on lease is kept in the process's own memory, so that the ring has
+  // its slots. Any thread.
+  void keep_if_dismissed() FORELOAD_EXCLUDES(mutex_);
   // Who is told about free slots of the own ring; null: nobody.
   void tell(Pipeline* pipeline) FORELOAD_EXCLUDES(mutex_);
 
@@ -39,6 +42,7 @@ class LeaseDesk : public std::enable_shared_from_this<LeaseDesk> {
   pid_t owner_;
   Mutex mutex_;
   Pipeline* pipeline_ FORELOAD_GUARDED_BY(mutex_) = nullptr;
+  std::uint64_t kept_ FORELOAD_GUARDED_BY(mutex_) = 0;  // slots whose batches are not the ring's any more, one bit each
 };
 
 }  // namespace foreload

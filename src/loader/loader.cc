@@ -58,21 +58,29 @@ std::optional<Batch> Loader::Parts::end_epoch() {
 }
 
 // In a host another job may prepare the same batches; then they are read there.
-Status Loader::Parts::go_on_from(std::uint64_t number, bool follow) {
+Status Loader::Parts::go_on_from(std::uint64_t number, With with) {
   Ring& own = own_desk_->ring();
   const std::uint64_t per_epoch = stream_->assignment().batches_per_epoch();
+  const std::uint64_t end = options_.epochs == 0 ? ~std::uint64_t{0} : options_.epochs * per_epoch;
   const Company::Wanted wanted{
-      .number = number, .follow = follow, .epoch_batches = per_epoch, .end = options_.epochs * per_epoch};
-  if (auto joined = seat_ ? seat_->company().join(wanted, own, spec()) : std::nullopt) {
+      .number = number, .end = end, .epoch_batches = per_epoch, .follow = with == With::kNextEpoch};
+  desk_ = own_desk_;
+  waited_ = {};
+  if (auto joined = seat_ && with != With::kNobody ? seat_->company().join(wanted, own, spec()) : std::nullopt) {
     desk_ = std::move(joined->desk);
+    seat_->watch(desk_);
     if (joined->number == number) return {};
     epoch_ = joined->number / per_epoch;
     step_ = 0;
     return {};
   }
-  if (!seat_) own.begin(number);
-  desk_ = own_desk_;
-  return pipeline_->start(number);
+  if (!own.is_attached(Ring::kOwnReader)) own.begin(number, end);
+  const Status started = pipeline_->start(number);
+  if (started.ok()) return {};
+  if (seat_) seat_->company().leave();
+  own.end();
+  error_ = started.error();
+  return started;
 }
 
 void Loader::Parts::leave() {
@@ -81,17 +89,40 @@ void Loader::Parts::leave() {
   pipeline_->stop();
 }
 
+// Whether the batch is to be had elsewhere, because the job that feeds will not bring it, or does not for long.
+std::optional<Loader::Parts::With> Loader::Parts::look_at_company(std::uint64_t number) {
+  constexpr Duration kPatience = std::chrono::seconds(30);
+  const Ring& ring = desk_->ring();
+  const Time time = now();
+  if (!ring.is_attached(desk_->reader()) || !ring.is_fed(time) || number >= ring.last()) return With::kAnybody;
+  if (waited_.number != number || waited_.opened != ring.opened()) waited_ = {number, ring.opened(), time};
+  return time - waited_.since > kPatience ? std::optional(With::kNobody) : std::nullopt;
+}
+
 Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
   for (;;) {
     Ring& ring = desk_->ring();
     const unsigned reader = desk_->reader();
     const std::uint32_t seen = ring.published_signal();
-    if (interrupted_.exchange(false)) return Error{Code::kCancelled, "next() was interrupted"};
-    if (const auto slot = ring.take(reader, number)) return *slot;
-    if (!desk_->is_own() && !(ring.is_attached(reader) && ring.is_fed(now()))) {
+    if (interrupted_.exchange(false)) {
+      ring.end_wait(reader);
+      return Error{Code::kCancelled, "next() was interrupted"};
+    }
+    if (const auto slot = ring.take(reader, number)) {
+      if (desk_->is_own() || !ring.error_of(*slot)) return *slot;
+      // What failed in another process, or for a longer list of bad samples, need not fail here.
+      ring.release(reader, *slot);
       leave();
-      FORELOAD_TRY(go_on_from(number));
+      FORELOAD_TRY(go_on_from(number, With::kNobody));
       continue;
+    }
+    if (!desk_->is_own()) {
+      const std::optional<With> elsewhere = look_at_company(number);
+      if (elsewhere) {
+        leave();
+        FORELOAD_TRY(go_on_from(number, *elsewhere));
+        continue;
+      }
     }
     if (ring.held(reader) == ring.slots()) {
       return Error{Code::kInvalid,
@@ -105,7 +136,7 @@ Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
 
 void Loader::Parts::interrupt() {
   interrupted_ = true;
-  desk_->ring().nudge_consumer();
+  own_desk_->ring().nudge_consumer();  // at another's ring it looks again soon
 }
 
 Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {

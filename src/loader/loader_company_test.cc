@@ -29,6 +29,7 @@ struct Habits {
   Epoch epochs = 3;
   Duration step{};         // with a batch
   bool writes = false;     // over its batches
+  std::size_t keeps = 0;   // batches, until the end
   std::uint64_t back = 0;  // after so many batches, to the beginning
 };
 
@@ -37,6 +38,7 @@ std::optional<Seen> read_all(Loader& loader, const Habits& habits) {
   Seen seen;
   const State start = loader.position();
   std::uint64_t taken = 0;
+  std::vector<Batch> kept;
   while (loader.position().epoch < habits.epochs) {
     auto batch = loader.next();
     if (!batch.ok()) {
@@ -48,11 +50,17 @@ std::optional<Seen> read_all(Loader& loader, const Habits& habits) {
     const std::span<const std::byte> data = (*batch)->data();
     if (habits.writes) std::memset(const_cast<std::byte*>(data.data()), 0, data.size());
     if (habits.step != Duration{}) ::usleep(static_cast<useconds_t>(habits.step.count() / 1000));
+    if (kept.size() < habits.keeps) kept.push_back(std::move(**batch));
     if (++taken == habits.back) {
       if (!loader.seek(start).ok()) return std::nullopt;
       seen.clear();
     }
   }
+  Seen again;
+  for (const Batch& batch : kept) {
+    if (!habits.writes) note_batch(loader, batch, again);
+  }
+  EXPECT_TRUE(std::ranges::includes(seen, again)) << "what is kept stays as it was";
   return seen;
 }
 
@@ -78,6 +86,7 @@ HostChild job(const LoaderOptions& options, const Habits& habits = {}) {
     const bool right = *seen == expected && !testing::Test::HasFailure();
     std::uint64_t replaced = 0;
     for (const Quarantined& bad : stats.quarantine) replaced += 1000 * bad.epoch + bad.position;
+    for (const auto& [place, id] : *seen) replaced = replaced * 31 + id;
     tell({.what = right ? kRight : kWrong, .numbers = {source, stats.quarantine.size(), replaced}});
     wait_for_end(until);
   });
@@ -167,10 +176,12 @@ TEST(LoaderCompanyTest, ALateJobSharesTheCacheAndNothingElse) {
   first.add(in_host(ledger, host), {.epochs = 1});
   first.go();
   EXPECT_EQ(first.right(0).numbers[0], kAll);
+  const std::uint64_t before = prepared(host);
   Jobs late;
   late.add(in_host(ledger, host), {.epochs = 1});
   late.go();
   EXPECT_EQ(late.right(0).numbers[0], 0u);
+  EXPECT_GE(prepared(host), before + kSamples);
 }
 
 TEST(LoaderCompanyTest, AFollowerBeginsWithTheNextEpoch) {
@@ -238,6 +249,69 @@ TEST(LoaderCompanyTest, AJobThatEndsLeavesTheOthersGoingOn) {
   }
 }
 
+// The one that feeds has read all that it wants, and is still there.
+TEST(LoaderCompanyTest, AJobWithMoreEpochsThanTheOneThatFeedsGoesOn) {
+  FORELOAD_SKIP_UNDER_TSAN();
+  const Ledger ledger(kSamples);
+  const std::string host = fresh_host();
+  std::vector<HostChild> jobs;
+  for (Epoch epochs = 1; epochs <= 3; ++epochs) {
+    LoaderOptions options = in_host(ledger, host);
+    options.epochs = epochs;
+    jobs.push_back(job(options, {.epochs = epochs}));
+    ASSERT_EQ(jobs.back().next()->what, kOpened);
+  }
+  for (HostChild& one : jobs) one.go();
+  for (HostChild& one : jobs) {
+    const auto told = one.next(20s);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->what, kRight);
+  }
+}
+
+// It holds as many batches as it may, and pauses; its ring, or that of the one it reads, must not be short of slots.
+TEST(LoaderCompanyTest, AJobThatKeepsBatchesAndPausesHoldsUpNobody) {
+  FORELOAD_SKIP_UNDER_TSAN();
+  const Ledger ledger(kSamples);
+  for (const std::size_t pausing : {0u, 1u}) {
+    SCOPED_TRACE(pausing);
+    const std::string host = fresh_host();
+    std::vector<HostChild> jobs;
+    for (std::size_t i = 0; i < 3; ++i) {
+      Habits habits{.epochs = 2};
+      if (i == pausing) habits = {.epochs = 1, .step = 60ms, .keeps = 2};
+      LoaderOptions options = in_host(ledger, host);
+      options.held_batches = 3;
+      jobs.push_back(job(options, habits));
+      ASSERT_EQ(jobs.back().next()->what, kOpened);
+    }
+    for (HostChild& one : jobs) one.go();
+    for (const std::size_t i : {std::size_t{2}, 1 - pausing, pausing}) {  // the one that pauses last
+      const auto told = jobs[i].next(60s);
+      ASSERT_TRUE(told);
+      EXPECT_EQ(told->what, kRight);
+    }
+  }
+}
+
+TEST(LoaderCompanyTest, WhatFailsForTheJobThatFeedsIsJudgedByEachJob) {
+  FORELOAD_SKIP_UNDER_TSAN();
+  const Ledger ledger(kSamples);
+  ledger.folder().write(Ledger::file(33), "too short");
+  const std::string host = fresh_host();
+  std::vector<HostChild> jobs;
+  for (int i = 0; i < 2; ++i) {
+    jobs.push_back(job(in_host(ledger, host), {.epochs = 2}));
+    ASSERT_EQ(jobs.back().next()->what, kOpened);
+  }
+  for (HostChild& one : jobs) one.go();
+  for (HostChild& one : jobs) {
+    const auto told = one.next(60s);
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->what, kFailed) << "the sample is bad for all";
+  }
+}
+
 TEST(LoaderCompanyTest, AJobThatGoesBackGoesOnAlone) {
   FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
@@ -258,6 +332,7 @@ TEST(LoaderCompanyTest, EveryJobListsTheBadSamples) {
   const std::string host = fresh_host();
   LoaderOptions options = in_host(ledger, host);
   options.on_error = OnError::kReplace;
+  options.epochs = 2;
   Jobs jobs;
   for (int i = 0; i < 3; ++i) jobs.add(options, {.epochs = 2});
   jobs.go();
@@ -266,7 +341,7 @@ TEST(LoaderCompanyTest, EveryJobListsTheBadSamples) {
   for (std::size_t i = 1; i < jobs.size(); ++i) {
     const Told other = jobs.right(i);
     EXPECT_EQ(other.numbers[1], first.numbers[1]);
-    EXPECT_EQ(other.numbers[2], first.numbers[2]) << "the same places";
+    EXPECT_EQ(other.numbers[2], first.numbers[2]) << "the same places, and the same instead";
   }
 }
 

@@ -50,7 +50,9 @@ class Loader::Parts {
   explicit Parts(LoaderOptions options) : options_(std::move(options)) {}
   Status open_tiers(const SizedPlan& sized, const Seams& seams);
   Status open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams);
-  Status go_on_from(std::uint64_t number, bool follow = false);
+  enum class With { kAnybody, kNobody, kNextEpoch };  // who has the same batches
+  Status go_on_from(std::uint64_t number, With with = With::kAnybody);
+  std::optional<With> look_at_company(std::uint64_t number);
   void leave();
   Result<std::uint32_t> wait_for(std::uint64_t number);
   BatchCost cost_of(std::uint32_t slot, const BatchPlan& plan);
@@ -88,6 +90,11 @@ class Loader::Parts {
   bool in_epoch_ = false;       // next() was called since the epoch began
   std::optional<Error> error_;  // ends the run
   std::atomic<bool> interrupted_{false};
+  struct {
+    std::uint64_t number = 0;
+    std::uint64_t opened = 0;
+    Time since{};
+  } waited_;  // for a batch of another job, whose ring stood at `opened`
   struct {
     Time begin{};
     Time end{};

@@ -106,11 +106,14 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
                       .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation(),
                       .only_fill = seams.only_fill});
   own_desk_->tell(pipeline_.get());
-  return go_on_from(0, options_.follow);
+  return go_on_from(0, options_.follow ? With::kNextEpoch : With::kAnybody);
 }
 
 Loader::Parts::~Parts() {
-  if (pipeline_ == nullptr) return;
+  if (pipeline_ == nullptr) {
+    if (seat_ && !forked()) seat_->stop();
+    return;
+  }
   if (forked()) {
     // The threads, the engine and the record's file belong to the parent: they are forgotten, not closed.
     (void)pipeline_.release();

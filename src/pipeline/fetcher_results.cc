@@ -117,10 +117,12 @@ void Fetcher::look_for_stuck(Time now) {
 void Fetcher::look_for_hold_up(Time now) {
   if (!parts_.shared) return;
   std::vector<ReaderAt> readers = parts_.ring.readers();
-  std::erase_if(readers, [&](const ReaderAt& reader) { return reader.next > next_open_; });  // they are to begin later
+  // Others are to begin later.
+  std::erase_if(readers, [&](const ReaderAt& reader) { return reader.next > next_open_ + parts_.ring.slots(); });
   has_company_ = readers.size() > 1;
-  const bool full = has_company_ && parts_.stream.has(next_open_) && redos_.empty() && !parts_.ring.free_slot();
-  const auto behind = hold_up_.look(readers, next_open_, full, now);
+  const std::uint64_t next = redos_.empty() ? next_open_ : redos_.front().plan.number;
+  const bool full = has_company_ && parts_.stream.has(next) && !parts_.ring.free_slot();
+  const auto behind = hold_up_.look(readers, next, full, now);
   if (!behind) return;
   // The others leave together when it is the one that this process feeds for anyway.
   if (*behind == Ring::kOwnReader) return parts_.ring.feed_only_own();

@@ -140,8 +140,8 @@ class Ring {
   void set_view(Region view) { view_ = std::move(view); }
 
   // Feeding. -----------------------------------------------------------------------------------
-  // From batch `number` on, for the own reader, and others that come.
-  void begin(std::uint64_t number);
+  // From batch `number` on, for the own reader, and others that come; there is none from `end` on.
+  void begin(std::uint64_t number, std::uint64_t end = ~std::uint64_t{0});
   void end();  // nobody is attached any more
   void beat(Time now);
   // Others who read here are to go on elsewhere, and nobody can attach.
@@ -221,11 +221,13 @@ class Ring {
   void detach(unsigned reader);
   bool is_attached(unsigned reader) const;  // and nobody dismissed it
   std::uint64_t opened() const;             // the first batch that has had no slot yet
+  std::uint64_t last() const;               // the first batch that will never come
   bool is_fed(Time now) const;              // the feeder lives, and has been at work lately
   // The slot of the batch if it is published, to be read until it is released.
   std::optional<std::uint32_t> take(unsigned reader, std::uint64_t number);
   // The feeder knows meanwhile that this reader waits.
   bool wait_for_batch(unsigned reader, std::uint32_t seen);
+  void end_wait(unsigned reader);  // it does not wait any more, although it has taken nothing
   std::uint32_t published_signal() const;
   void nudge_consumer();  // ends the running wait_for_batch; also from a signal handler
   // When the last bytes of the slot's batch arrived; nothing while some are missing.
@@ -234,6 +236,10 @@ class Ring {
   BatchCost cost_of(std::uint32_t slot) const;
   unsigned held(unsigned reader) const;  // slots that it has taken and not released
   void release(unsigned reader, std::uint32_t slot);
+  // What the reader holds becomes this process's own memory, and the slots are free for the feeder; forget() is then
+  // what release() would have been. REQUIRES: a view; the reader is not attached.
+  std::uint64_t keep(unsigned reader);  // slots, one bit each
+  void forget(std::uint32_t slot) const;
   void set_pace(unsigned reader, Time last, Duration step);
   LearnerPace pace(unsigned reader) const;
   LearnerPace pace() const;  // of the foremost reader, who will need the next batches first

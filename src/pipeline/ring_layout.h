@@ -75,6 +75,7 @@ struct alignas(64) Ring::Header {
   std::atomic<std::uint32_t> feeding{kIdle};
   std::atomic<std::uint64_t> fed_by{0};  // ClaimWord: whose process
   std::atomic<std::uint64_t> opened{0};  // the first batch that had no slot yet
+  std::atomic<std::uint64_t> last{0};    // the first that never comes
   std::atomic<std::int64_t> beat{0};     // when the feeder was seen at work
   std::array<std::atomic<std::uint64_t>, 12> report{};
   std::array<std::atomic<std::uint64_t>, 64> prepared_by{};

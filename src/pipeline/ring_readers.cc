@@ -55,8 +55,9 @@ void Ring::rest(std::uint32_t index) {
     slot(index).state.compare_exchange_strong(seen, word(kResting, life_of(seen)));
 }
 
-void Ring::begin(std::uint64_t number) {
+void Ring::begin(std::uint64_t number, std::uint64_t end) {
   header().opened = number;
+  header().last = end;
   header().fed_by = word(0, 0, self_);
   beat(now());
   Reader& own = reader(kOwnReader);
@@ -110,7 +111,6 @@ void Ring::forget_dead_readers() {
     std::uint64_t seen = one.word.load();
     const ClaimWord left = ClaimWord::unpack(seen);
     if (left.phase == kNobody || is_alive(left.owner())) continue;
-    one.held = 0;
     one.word.compare_exchange_strong(seen, word(kNobody, life_of(seen)));
   }
 }
@@ -120,7 +120,9 @@ std::optional<unsigned> Ring::add_reader() {
     Reader& place = reader(i);
     std::uint64_t seen = place.word.load();
     if (ClaimWord::unpack(seen).phase != kNobody) continue;
-    if (place.word.compare_exchange_strong(seen, word(kAway, life_of(seen) + 1, self_))) return i;
+    if (!place.word.compare_exchange_strong(seen, word(kAway, life_of(seen) + 1, self_))) continue;
+    place.held = 0;  // somebody may have died here
+    return i;
   }
   return std::nullopt;
 }
@@ -145,6 +147,7 @@ bool Ring::attach(unsigned index, std::uint64_t number, bool far) {
 bool Ring::is_there(std::uint64_t number, bool far) const {
   if (header().feeding.load() != kForAll) return false;
   const std::uint64_t opened = header().opened.load();
+  if (number >= last()) return false;
   if (number >= opened) return far || number - opened <= options_.slots;
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
     const std::uint64_t seen = slot(i).state.load();
@@ -165,6 +168,13 @@ bool Ring::is_attached(unsigned index) const {
 
 std::uint64_t Ring::opened() const {
   return header().opened.load();
+}
+std::uint64_t Ring::last() const {
+  return header().last.load(std::memory_order_relaxed);
+}
+
+void Ring::end_wait(unsigned index) {
+  reader(index).waiting.store(0, std::memory_order_relaxed);
 }
 
 bool Ring::is_fed(Time now) const {
@@ -198,11 +208,24 @@ unsigned Ring::held(unsigned index) const {
 
 void Ring::release(unsigned index, std::uint32_t slot) {
   const std::uint64_t bit = std::uint64_t{1} << slot;
-  // What this process wrote to its pages of the slot is not to be seen in the next batch.
-  if (view_) view_->forget(static_cast<std::size_t>(column(slot, 0) - region_.bytes().data()), columns_->stride);
+  forget(slot);
   const std::uint64_t before = reader(index).held.fetch_and(~bit);
   // Of a shared ring that is no proof: another process may have written anything.
   FORELOAD_CHECK((before & bit) != 0 || is_alive_, "a batch is released once");
+}
+
+// What this process wrote to its pages of the slot is not to be seen in the next batch.
+void Ring::forget(std::uint32_t slot) const {
+  if (view_) view_->forget(static_cast<std::size_t>(column(slot, 0) - region_.bytes().data()), columns_->stride);
+}
+
+std::uint64_t Ring::keep(unsigned index) {
+  const std::uint64_t held = reader(index).held.load();
+  for (std::uint32_t i = 0; i < options_.slots; ++i) {
+    if ((held >> i & 1) != 0)
+      view_->make_own(static_cast<std::size_t>(column(i, 0) - region_.bytes().data()), columns_->stride);
+  }
+  return held & reader(index).held.fetch_and(~held);
 }
 
 const std::byte* Ring::seen(std::uint32_t slot, std::size_t offset) const {

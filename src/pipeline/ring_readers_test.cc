@@ -94,6 +94,17 @@ TEST(RingReaderTest, OneThatIsDismissedKeepsWhatItReads) {
   EXPECT_TRUE(open(*ring, plan(3, 1)));
 }
 
+TEST(RingReaderTest, NobodyComesForABatchThatNeverWill) {
+  auto ring = make(2, 1);
+  const auto other = ring->add_reader();
+  ring->stop();
+  ring->reset();
+  ring->begin(3, 5);
+  EXPECT_TRUE(ring->attach(*other, 4, false));
+  EXPECT_FALSE(ring->attach(*other, 5, false));
+  EXPECT_FALSE(ring->attach(*other, 9, true));
+}
+
 TEST(RingReaderTest, WhoComesNeedsABatchThatIsThereOrNear) {
   auto ring = make(2, 1);
   const auto other = ring->add_reader();
@@ -172,6 +183,32 @@ TEST(RingReaderTest, WhatAReaderWritesIsItsOwn) {
     ring->release(kOwn, *slot);
     other->release(*reader, *slot);
   }
+}
+
+TEST(RingReaderTest, WhatOneKeepsWhoWasDismissedIsItsOwnAndTheSlotIsFree) {
+  const RingOptions options{.slots = 1, .batch = 2, .sample_bytes = 8192};
+  const auto memory = *SharedMemory::create(Ring::region_bytes(options), "a test");
+  const auto map = [&] { return *Region::map_file(memory.file(), 0, Ring::region_bytes(options), "a test"); };
+  auto ring = Ring::create(options, map());
+  auto other = Ring::attach(options, map());
+  other->set_view(*Region::map_copy(memory.file(), 0, Ring::region_bytes(options), "a test"));
+  ring->begin(0);
+  const auto reader = other->add_reader();
+  ASSERT_TRUE(other->attach(*reader, 0, false));
+  const auto slot = open(*ring, plan(0, 2));
+  std::ranges::fill(ring->tensors(*slot), std::byte(1));
+  fill(*ring, *slot, 2);
+  ASSERT_EQ(other->take(*reader, 0), slot);
+  ring->release(kOwn, *ring->take(kOwn, 0));
+  ring->dismiss(*reader);
+  EXPECT_FALSE(ring->free_slot());
+  const auto data = other->data(*slot);
+  EXPECT_EQ(other->keep(*reader), 1u);
+  ASSERT_EQ(open(*ring, plan(1, 2)), slot);
+  std::ranges::fill(ring->tensors(*slot), std::byte(2));
+  for (const std::byte value : data) EXPECT_EQ(value, std::byte(1));
+  other->forget(*slot);
+  EXPECT_EQ(data[0], std::byte(2));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // In order: two batch slots at least, scratch, the table; what is left becomes home and transit; more batch slots
-// are taken from a quarter of the budget at most, because a cached sample is worth more than a third look-ahead batch.
+// are taken from a quarter of the budget at most, because a cached sample is worth more than a third look-ahead batch;
+// from a half where nothing is cached.
 #include "plan/memory_plan.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ unsigned fewest_slots(const MemoryNeeds& needs) {
 }
 
 unsigned choose_slots(const MemoryNeeds& needs) {
-  const Bytes affordable = needs.budget / 4 / std::max<Bytes>(needs.slot_bytes, 1);
+  const Bytes affordable = needs.budget / (needs.cache ? 4 : 2) / std::max<Bytes>(needs.slot_bytes, 1);
   return static_cast<unsigned>(std::clamp<Bytes>(affordable, fewest_slots(needs), needs.held_batches + kLookahead));
 }
 

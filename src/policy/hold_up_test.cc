@@ -70,6 +70,27 @@ TEST(HoldUpTest, OneReaderWaitsForNobody) {
   for (Time now(1s); now < Time(60s); now += 10ms) EXPECT_FALSE(hold_up.look(reader, 3, true, now));
 }
 
+TEST(HoldUpTest, OneThatWaitsIsEnoughAlsoBesideOneThatPauses) {
+  HoldUp hold_up;
+  const std::array<ReaderAt, 3> readers{ReaderAt{.reader = 0, .next = 7},
+                                        ReaderAt{.reader = 1, .next = 10, .waiting = true},
+                                        ReaderAt{.reader = 2, .next = 10}};
+  std::optional<unsigned> named;
+  for (Time now(1s); now < Time(4s) && !named; now += 10ms) named = hold_up.look(readers, 10, true, now);
+  EXPECT_EQ(named, 0u);
+}
+
+TEST(HoldUpTest, StepsThatAnotherProcessWroteMayBeAnything) {
+  for (const Duration step : {Duration::min(), Duration::max()}) {
+    HoldUp hold_up;
+    const std::array<ReaderAt, 2> readers{ReaderAt{.reader = 0, .step = step},
+                                          ReaderAt{.reader = 1, .next = 10, .waiting = true, .step = step}};
+    std::optional<unsigned> named;
+    for (Time now(1s); now < Time(1h) && !named; now += 1s) named = hold_up.look(readers, 10, true, now);
+    EXPECT_EQ(named, 0u);
+  }
+}
+
 TEST(HoldUpTest, WhenAllAreAtOneBatchTheFirstIsNamed) {
   HoldUp hold_up;
   const std::array<ReaderAt, 2> readers{ReaderAt{.reader = 0, .next = 3, .waiting = true},
