@@ -42,13 +42,18 @@ Result<Json> status(const AgentOptions& options, const Output& output) {
   return host_json(*survey);
 }
 
+Result<std::shared_ptr<Member>> join(const AgentOptions& options, const JoinOptions& needs) {
+  const EndAtOnce while_joining;  // whoever does not answer is waited for
+  return Member::join(options.host, needs);
+}
+
 // A member that consumes nothing, until a signal comes.
 Result<Json> serve(const AgentOptions& options, const Output& output) {
-  JoinOptions join{.own_budget = available_memory() / 2};
+  JoinOptions needs{.own_budget = available_memory() / 2};
   if (!options.memory.empty()) {
-    FORELOAD_ASSIGN(join.budget, parse_bytes(options.memory));
+    FORELOAD_ASSIGN(needs.budget, parse_bytes(options.memory));
   }
-  FORELOAD_ASSIGN(auto member, Member::join(options.host, join));
+  FORELOAD_ASSIGN(auto member, join(options, needs));
   const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
   FORELOAD_TRY(member->reserve_more(threads * kScratch));
   FORELOAD_ASSIGN(const auto keeper, Keeper::start(member));

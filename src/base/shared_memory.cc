@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "base/check.h"
 #include "base/machine.h"
 #include "base/text.h"
 
@@ -16,9 +18,20 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
+// A memory file is a file: beyond the limit of those, the kernel's answer would be a signal.
+Status check_file_limit(Bytes bytes, const char* purpose) {
+  rlimit limit{};
+  FORELOAD_CHECK(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "RLIMIT_FSIZE exists");
+  if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
+  return Error{Code::kNoMemory, fmt::format("{} of shared memory for {} can not be had: a file may have {} (ulimit -f); "
+                                            "raise that, or lower the memory budget",
+                                            format_bytes(bytes), purpose, format_bytes(limit.rlim_cur))};
+}
+
 }  // namespace
 
 Result<SharedMemory> SharedMemory::create(Bytes bytes, const char* purpose) {
+  FORELOAD_TRY(check_file_limit(bytes, purpose));
   Descriptor file(::memfd_create("foreload", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file.valid())
     return errno_error(fmt::format("memory for {} can not be shared between processes", purpose), errno);
