@@ -245,7 +245,7 @@ class HostProgramTest(ProgramTest):
 
     def learner(self, *arguments):
         """A run that goes on and on, and has begun."""
-        process = self.start("run", *arguments, "--epochs", 10**7, "--host", self.host)
+        process = self.start("run", *arguments, "--epochs", 10**7, "--host", self.host, "--json")
         self.assertTrue(wait_until(lambda: self.batches(process) > 0 or process.poll() is not None))
         self.assertIsNone(process.poll())
         return process

@@ -246,44 +246,51 @@ HostChild core_holder(const std::string& host) {
   });
 }
 
+// This process in a host beside one that has its only core.
+class CoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto told = holder_.next();
+    ASSERT_TRUE(told && told->what == 1);
+    taken_ = Time(static_cast<std::int64_t>(told->numbers[0]));
+    id_ = {static_cast<std::uint8_t>(told->numbers[1]), static_cast<std::uint16_t>(told->numbers[2])};
+    auto member = Member::join(host_, {.budget = 1_GiB});
+    ASSERT_TRUE(member.ok());
+    member_ = std::move(*member);
+  }
+  Control& control() { return member_->control(); }
+
+  const std::string host_ = fresh_host();
+  HostChild holder_ = core_holder(host_);
+  Time taken_{};
+  MemberId id_{};
+  std::shared_ptr<Member> member_;
+};
+
 // Times are those of one clock for all processes.
-TEST(ControlTest, TheCoreOfOneWhoIsStoppedIsFreeAfterItsTimeAndNotBefore) {
-  const std::string host = fresh_host();
-  HostChild holder = core_holder(host);
-  const auto told = holder.next();
-  ASSERT_TRUE(told && told->what == 1);
-  const auto member = Member::join(host, {.budget = 1_GiB});
-  ASSERT_TRUE(member.ok());
-  holder.stop();
-  Control& control = (*member)->control();
+TEST_F(CoreTest, TheCoreOfOneWhoIsStoppedIsFreeAfterItsTimeAndNotBefore) {
+  holder_.stop();
   std::optional<Control::Core> core;
   Time asked{};
   for (int i = 0; i < 10'000 && !core; ++i) {
     asked = now();
-    core = control.take_core(asked);
+    core = control().take_core(asked);
     ::usleep(1'000);
   }
   ASSERT_TRUE(core);
-  EXPECT_GT(asked - Time(static_cast<std::int64_t>(told->numbers[0])), std::chrono::seconds(1));
-  EXPECT_FALSE(control.take_core(asked)) << "there is one core";
-  holder.signal(SIGCONT);
-  holder.finish();
-  const auto late = holder.next();
+  EXPECT_GT(asked - taken_, std::chrono::seconds(1));
+  EXPECT_FALSE(control().take_core(asked)) << "there is one core";
+  holder_.signal(SIGCONT);
+  holder_.finish();
+  const auto late = holder_.next();
   ASSERT_TRUE(late);
   EXPECT_EQ(late->what, 3) << "who was stopped believes that it still has the core";
 }
 
-TEST(ControlTest, TheCoreOfTheDeadIsFreeWhenTheyAreCleared) {
-  const std::string host = fresh_host();
-  HostChild holder = core_holder(host);
-  const auto told = holder.next();
-  ASSERT_TRUE(told && told->what == 1);
-  const auto member = Member::join(host, {.budget = 1_GiB});
-  ASSERT_TRUE(member.ok());
-  holder.kill();
-  Control& control = (*member)->control();
-  control.clear({static_cast<std::uint8_t>(told->numbers[1]), static_cast<std::uint16_t>(told->numbers[2])});
-  EXPECT_TRUE(control.take_core(now()));
+TEST_F(CoreTest, TheCoreOfTheDeadIsFreeWhenTheyAreCleared) {
+  holder_.kill();
+  control().clear(id_);
+  EXPECT_TRUE(control().take_core(now()));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ Status HostSeat::open_stream(const Needs& needs) {
   const ObjectKey key{ObjectKey::Kind::kRing, std::uint64_t{random()} << 32 | random(), std::uint64_t{random()}};
   const Bytes bytes = card_.region_bytes();
   const auto fill = [&](const SharedMemory& memory) -> Status {
-    FORELOAD_TRY(memory.reserve(0, bytes));
+    FORELOAD_TRY(memory.reserve(0, bytes, share_));
     FORELOAD_ASSIGN(Region transit,
                     Region::map_file(memory.file(), StreamCard::kBytes, card_.arena, "bytes in transit"));
     FORELOAD_ASSIGN(Region batches,
@@ -175,6 +175,13 @@ void HostSeat::run(TierStack& tiers, Ring& ring) {
   }
 }
 
+// What members may take beside shared memory, and may not have touched yet.
+Bytes HostSeat::promised() const {
+  Bytes bytes = 0;
+  for (const MemberInfo& member : member_->control().members()) bytes += std::min(member.reserved, budget());
+  return bytes;
+}
+
 // Several members may do this at the same time: each step says how far it should be, whoever comes first.
 void HostSeat::grow() {
   while (!stopping_ && arena_->wanted() > arena_->reserved()) {
@@ -182,7 +189,7 @@ void HostSeat::grow() {
     const Bytes to = std::min(whole_pages(arena_->end()), from + kExtent);
     if (to <= from) return;
     Status grown = member_->control().grow(homes_->id(), to);
-    if (grown.ok()) grown = homes_->memory().reserve(from, to - from);
+    if (grown.ok()) grown = homes_->memory().reserve(from, to - from, promised());
     if (!grown.ok()) {
       refused_ = grown.error().code == Code::kNoMemory;  // otherwise when somebody asks again
       if (!refused_) return;

@@ -59,6 +59,7 @@ class HostSeat {
   Status open_stream(const Needs& needs);
   void run(TierStack& tiers, Ring& ring);
   void grow() FORELOAD_EXCLUDES(mutex_);
+  Bytes promised() const;
 
   std::shared_ptr<Member> member_;
   std::shared_ptr<Workshop> workshop_;
