@@ -51,21 +51,25 @@ class HostLimitTest(HostProgramTest):
 
     def test_growth_that_is_refused_is_one_warning_and_the_run_goes_on(self):
         folder = self.ledger("set", 160, size=MIB)
-        base = ["run", folder, "--batch", 1, "--epochs", 3, "--chain", ledger.chain(MIB), "--threads", 1]
-        expected = {seed: self.hashes(*base, "--seed", seed) for seed in range(2)}
-        with memory_cgroup(150 * MIB) as group:  # streams of 32 MiB at most, and homes of 160
-            if group is None:
-                self.skipTest("no memory cgroup can be made here")
-            done = self.members(base, ["--memory", "256MiB"], range(2),
-                                lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
-        warnings = []
-        for seed, process in done.items():
-            self.assertEqual(process.returncode, 0, process.err)
-            self.assert_degrades_or_refuses(process, expected[seed])
-            warnings += [line for line in process.err.splitlines() if "the cache of host" in line]
-        self.assertIn(len(warnings), (1, 2), "whoever wanted to grow, once")
-        self.assertIn(self.host, warnings[0])
-        self.assertRegex(warnings[0], r"\d.*MiB")
+        base = ["run", folder, "--batch", 2, "--epochs", 2, "--chain", ledger.chain(MIB), "--threads", 2]
+        expected = self.hashes(*base, "--seed", 1)
+        limit = 700 * MIB  # of addresses: enough to map all homes, and too little to fill them
+        for _ in range(amount(100)):
+            done = self.members(base, ["--memory", "512MiB"], [1],
+                                lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))[1]
+            self.assertEqual(done.returncode, 0, done.err)
+            self.assert_degrades_or_refuses(done, expected)
+            warnings = [line for line in done.err.splitlines() if "the cache of host" in line]
+            self.assertEqual(len(warnings), 1, done.err)
+            self.assertIn(self.host, warnings[0])
+            self.assertRegex(warnings[0], r"160 MiB .* [\d.]+ MiB are available")
+
+    def test_the_longest_sample_has_room_whatever_the_usual_share_is(self):
+        folder = self.ledger("set", 20, size=MIB)
+        for budget in (40, 48, 56, 64, 72, 80):
+            done = self.foreload("run", folder, "--batch", 2, "--chain", ledger.chain(MIB), "--threads", 1, "--memory",
+                                 f"{budget}MiB", "--host", self.host)
+            self.assertEqual(done.returncode, 0, done.err)
 
     def beside(self, what, limits):
         """A member with limits of its own beside one without: that one goes on, whatever becomes of the other."""

@@ -64,13 +64,15 @@ Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
   own.memory = budget() / 2 / std::max<Bytes>(needs.options.world, kStreams);
+  const Bytes longest = std::min(needs.source.max_length(), needs.options.limits.sample_bytes);
   for (;;) {
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
-    if (sized.ok()) {
+    const bool is_most = own.memory >= budget() / 2;
+    if (sized.ok() && (is_most || sized->longest_sample >= longest)) {
       sized_ = *sized;
       break;
     }
-    if (own.memory >= budget() / 2) return sized.error();
+    if (is_most) return sized.error();
     own.memory = std::min(own.memory * 2, budget() / 2);
   }
   const MemoryPlan& memory = sized_.memory;
