@@ -121,6 +121,19 @@ TEST(RefusalsTest, TheFolderOfAnotherUserIsRefused) {
   EXPECT_FALSE(HostName::parse(link).ok()) << "a link may lead anywhere";
 }
 
+TEST(RefusalsTest, WhoLooksIsToldThatAHostDoesNotAnswer) {
+  const std::string host = fresh_host();
+  HostChild member = joiner(host);
+  ASSERT_TRUE(member.next());
+  member.stop();
+  const auto seen = watch_host(*HostName::parse(host), std::chrono::seconds(1));
+  ASSERT_FALSE(seen.ok()) << "it says that there is none";
+  EXPECT_NE(seen.error().message.find("process " + std::to_string(member.pid())), std::string::npos)
+      << seen.error().message;
+  member.signal(SIGCONT);
+  EXPECT_TRUE(watch_host(*HostName::parse(host), std::chrono::seconds(5)).ok());
+}
+
 // Stopped inside of the lock, sooner or later: whoever needs the lock is told which process it is, and when that goes on
 // all is as before.
 TEST(RefusalsTest, WhoIsStoppedInsideOfTheLockIsNamed) {
