@@ -26,9 +26,10 @@ Status check_file_limit(Bytes bytes, const char* purpose) {
   rlimit limit{};
   FORELOAD_CHECK(::getrlimit(RLIMIT_FSIZE, &limit) == 0, "RLIMIT_FSIZE exists");
   if (limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return {};
-  return Error{Code::kNoMemory, fmt::format("{} of shared memory for {} can not be had: a file may have {} (ulimit -f); "
-                                            "raise that, or lower the memory budget",
-                                            format_bytes(bytes), purpose, format_bytes(limit.rlim_cur))};
+  return Error{Code::kNoMemory,
+               fmt::format("{} of shared memory for {} can not be had: a file may have {} (ulimit -f); "
+                           "raise that, or lower the memory budget",
+                           format_bytes(bytes), purpose, format_bytes(limit.rlim_cur))};
 }
 
 // Before every piece, because other processes take theirs at the same time: a group that is over its limit is not told

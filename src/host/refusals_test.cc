@@ -134,8 +134,8 @@ TEST(RefusalsTest, WhoLooksIsToldThatAHostDoesNotAnswer) {
   EXPECT_TRUE(watch_host(*HostName::parse(host), std::chrono::seconds(5)).ok());
 }
 
-// Stopped inside of the lock, sooner or later: whoever needs the lock is told which process it is, and when that goes on
-// all is as before.
+// Stopped inside of the lock, sooner or later: whoever needs the lock is told which process it is, and when that goes
+// on all is as before.
 TEST(RefusalsTest, WhoIsStoppedInsideOfTheLockIsNamed) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);

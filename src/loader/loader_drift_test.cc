@@ -1,5 +1,5 @@
-// R19 for a host: eight members in different states read a small dataset for a thousand epochs, others come and go, some
-// of them killed. Neither the members nor the host have more at the end than at the beginning.
+// R19 for a host: eight members in different states read a small dataset for a thousand epochs, others come and go,
+// some of them killed. Neither the members nor the host have more at the end than at the beginning.
 #include <filesystem>
 #include <fstream>
 #include <optional>

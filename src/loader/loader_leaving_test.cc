@@ -1,5 +1,5 @@
-// How members of a host go, or stand still: without closing, into another program, by a signal, or stopped for a minute.
-// The others read on what they would have read, and nothing of who is gone is left.
+// How members of a host go, or stand still: without closing, into another program, by a signal, or stopped for a
+// minute. The others read on what they would have read, and nothing of who is gone is left.
 #include <cstdlib>
 
 #include "host/keeper.h"

@@ -142,8 +142,8 @@ TEST(SharedArenaTest, MemoryOfAnotherDatasetIsRefused) {
   EXPECT_FALSE(SharedArena::open(region.bytes(), {.samples = 11, .homes = kPage}, {}, nullptr).ok());
 }
 
-// Reads all samples in an order of its own. Now and then a read fails, or the member dies in the middle of one and comes
-// back.
+// Reads all samples in an order of its own. Now and then a read fails, or the member dies in the middle of one and
+// comes back.
 void read_all(Homes& homes, unsigned index, unsigned seed, std::array<std::atomic<int>, kSamples>& landed) {
   std::mt19937 random(seed);
   std::vector<SampleId> missing(kSamples);
