@@ -47,6 +47,11 @@ Result<Json> status(const AgentOptions& options, const Output& output) {
   return host_json(*survey);
 }
 
+Result<std::shared_ptr<Member>> join(const AgentOptions& options, const JoinOptions& needs) {
+  const EndAtOnce while_joining;  // whoever does not answer is waited for
+  return Member::join(options.host, needs);
+}
+
 // It ends from the last to the first: no sample is begun any more, those at hand are finished and the cores given back;
 // caches are let go of; then it leaves.
 struct Agent {
@@ -75,12 +80,12 @@ Result<Agent> start(const AgentOptions& options, const Output& output) {
   if (!options.metrics.empty()) {
     FORELOAD_ASSIGN(address, ListenAddress::parse(options.metrics));
   }
-  JoinOptions join{.own_budget = available_memory() / 2};
+  JoinOptions needs{.own_budget = available_memory() / 2};
   if (!options.memory.empty()) {
-    FORELOAD_ASSIGN(join.budget, parse_bytes(options.memory));
+    FORELOAD_ASSIGN(needs.budget, parse_bytes(options.memory));
   }
   Agent agent;
-  FORELOAD_ASSIGN(agent.member, Member::join(options.host, join));
+  FORELOAD_ASSIGN(agent.member, join(options, needs));
   const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
   FORELOAD_TRY(agent.member->reserve_more(threads * kScratch));
   if (address) {

@@ -3,16 +3,14 @@
 
     tests/memory_test.py FORELOAD [unittest arguments]
 """
-import contextlib
 import json
 import os
-import pathlib
 import re
 import resource
 
 import ledger
 import program
-from program import ProgramTest, amount, seeded
+from program import ProgramTest, amount, memory_cgroup, seeded
 
 MIB = 1 << 20
 MARGIN = 64 * MIB  # what may come on top of the budget, beside the index
@@ -63,19 +61,6 @@ class BudgetTest(ProgramTest):
 
 class LimitTest(ProgramTest):
     """R9: a limit of the machine that is lower than the budget."""
-
-    def assert_degrades_or_refuses(self, done, hashes):
-        """It either works, and then rightly, or refuses with numbers and advice; a signal is neither."""
-        self.assertGreaterEqual(done.returncode, 0, f"ended by a signal: {done.err}")
-        if done.returncode == 0:
-            report = json.loads(done.out)
-            self.assertEqual([epoch["content_hash"] for epoch in report["epochs"]], hashes)
-            self.assertEqual(report["quarantine"], [])
-            return
-        self.assert_fails(done, codes=(1,))
-        self.assertEqual(json.loads(done.out)["error"]["code"], "NoMemory", done.err)
-        self.assertRegex(done.err, r"\d")
-        self.assertRegex(done.err, "lower|raise|fewer|smaller")
 
     def hashes(self, *arguments):
         return [epoch["content_hash"] for epoch in self.report(*arguments, "--hash")["epochs"]]
@@ -141,32 +126,6 @@ class LimitTest(ProgramTest):
                     done = self.foreload(*base, *settings, "--hash", "--json",
                                          preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
                     self.assert_degrades_or_refuses(done, hashes)
-
-
-@contextlib.contextmanager
-def memory_cgroup(limit):
-    """A new group with that limit, v1 or v2, or None."""
-    name = f"foreload-test-{os.getpid()}"
-    for parent, file in ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
-                         (pathlib.Path("/sys/fs/cgroup"), "memory.max")):
-        group = parent / name
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            (group / file).write_text(str(limit))
-            swap = group / "memory.swap.max"
-            if swap.exists():
-                swap.write_text("0")
-            yield group
-        except (FileNotFoundError, PermissionError):
-            continue
-        finally:
-            program.wait_until(lambda: not (group / "cgroup.procs").read_text(), 5)
-            group.rmdir()
-        return
-    yield None
 
 
 class QuarantineTest(ProgramTest):

@@ -101,6 +101,32 @@ def foreign_files(pid, top):
     return sorted(path for path in found if path.startswith(places) and not path.startswith(ours))
 
 
+@contextlib.contextmanager
+def memory_cgroup(limit):
+    """A new group with that limit, v1 or v2, or None."""
+    name = f"foreload-test-{os.getpid()}"
+    for parent, file in ((pathlib.Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+                         (pathlib.Path("/sys/fs/cgroup"), "memory.max")):
+        group = parent / name
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / file).write_text(str(limit))
+            swap = group / "memory.swap.max"
+            if swap.exists():
+                swap.write_text("0")
+            yield group
+        except (FileNotFoundError, PermissionError):
+            continue
+        finally:
+            wait_until(lambda: not (group / "cgroup.procs").read_text(), 5)
+            group.rmdir()
+        return
+    yield None
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.top = pathlib.Path(tempfile.mkdtemp(prefix="foreload-test-"))
@@ -174,6 +200,19 @@ class ProgramTest(unittest.TestCase):
         for word in map(str, words):
             self.assertIn(word, errors[0], f"{done.args[1:]}")
 
+    def assert_degrades_or_refuses(self, done, hashes):
+        """It either works, and then rightly, or refuses with numbers and advice; a signal is neither."""
+        self.assertGreaterEqual(done.returncode, 0, f"ended by a signal: {done.err}")
+        if done.returncode == 0:
+            report = json.loads(done.out)
+            self.assertEqual([epoch["content_hash"] for epoch in report["epochs"]], hashes)
+            self.assertEqual(report["quarantine"], [])
+            return
+        self.assert_fails(done, codes=(1,))
+        self.assertEqual(json.loads(done.out)["error"]["code"], "NoMemory", done.err)
+        self.assertRegex(done.err, r"\d")
+        self.assertRegex(done.err, "lower|raise|fewer|smaller")
+
     def assert_nothing_foreign(self, process):
         self.assertEqual(foreign_files(process.pid, self.top), [])
 
@@ -189,6 +228,31 @@ class ProgramTest(unittest.TestCase):
             else:
                 found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
         return found
+
+
+class HostProgramTest(ProgramTest):
+    """Members of a host that no other test has."""
+
+    def setUp(self):
+        super().setUp()
+        self.host = f"test-{os.getpid()}-{random.randrange(10**9)}"
+
+    def batches(self, process):
+        """That this learner of the host has taken so far."""
+        done = self.foreload("top", "--host", self.host, "--json")
+        learners = json.loads(done.out)["learners"] if done.returncode == 0 else []
+        return sum(learner["batches"] for learner in learners if learner["process"] == process.pid)
+
+    def learner(self, *arguments):
+        """A run that goes on and on, and has begun."""
+        process = self.start("run", *arguments, "--epochs", 10**7, "--host", self.host, "--json")
+        self.assertTrue(wait_until(lambda: self.batches(process) > 0 or process.poll() is not None))
+        self.assertIsNone(process.poll())
+        return process
+
+    def assert_goes_on(self, process):
+        before = self.batches(process)
+        self.assertTrue(wait_until(lambda: self.batches(process) > before + 50), "it stands still")
 
 
 class RefusalTest(ProgramTest):

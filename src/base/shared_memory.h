@@ -22,8 +22,9 @@ class SharedMemory {
   std::span<std::byte> bytes() const { return region_.bytes(); }
   int file() const { return file_.get(); }
 
-  // Makes the machine promise these pages. kNoMemory: it has not so many, and none was taken.
-  Status reserve(Bytes offset, Bytes bytes) const;
+  // Makes the machine promise these pages, as long as `beside`, and what any process needs, is left. kNoMemory: it has
+  // not so many. Pieces that were taken by then stay: others may reserve the same at the same time.
+  Status reserve(Bytes offset, Bytes bytes, Bytes beside = 0) const;
 
  private:
   SharedMemory(Descriptor file, Region region) : file_(std::move(file)), region_(std::move(region)) {}

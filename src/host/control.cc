@@ -84,7 +84,7 @@ Bytes Control::region_bytes() {
 }
 
 Control::Block& Control::block() const {
-  return *reinterpret_cast<Block*>(memory_.bytes().data());
+  return *reinterpret_cast<Block*>(memory_->bytes().data());
 }
 
 Result<Control> Control::create(Bytes budget, unsigned cores) {
@@ -94,13 +94,13 @@ Result<Control> Control::create(Bytes budget, unsigned cores) {
   block->size = region_bytes();
   block->budget = budget;
   block->cores = std::clamp(cores, 1u, kMostCores);
-  return Control(std::move(memory));
+  return Control(std::make_shared<const SharedMemory>(std::move(memory)));
 }
 
 Result<Control> Control::adopt(Descriptor file) {
   FORELOAD_ASSIGN(SharedMemory memory,
                   SharedMemory::adopt(std::move(file), region_bytes(), "the host's control block"));
-  Control control(std::move(memory));
+  Control control(std::make_shared<const SharedMemory>(std::move(memory)));
   if (control.block().magic != kControlMagic || control.block().size != region_bytes()) {
     return Error{Code::kInvalid, "what was handed over is no control block of this version"};
   }
@@ -113,7 +113,7 @@ Bytes Control::budget() const {
 
 std::optional<MemberId> Control::enter(unsigned index) {
   FORELOAD_CHECK(index < kMostMembers, "there are 64 places");
-  if (!lock_byte(memory_.file(), index)) return std::nullopt;
+  if (!lock_byte(memory_->file(), index)) return std::nullopt;
   MemberEntry& place = block().members[index];
   std::uint64_t seen = place.word.load();
   const ClaimWord before = ClaimWord::unpack(seen);
@@ -125,7 +125,7 @@ std::optional<MemberId> Control::enter(unsigned index) {
   }
   // Not empty: it died, and its claims are still to be taken back. Giving up the lock lets the others see that.
   if (before.phase != kEmpty || !place.word.compare_exchange_strong(seen, mine.packed())) {
-    unlock_byte(memory_.file(), index);
+    unlock_byte(memory_->file(), index);
     return std::nullopt;
   }
   self_ = MemberId{static_cast<std::uint8_t>(index), mine.generation};
@@ -134,7 +134,7 @@ std::optional<MemberId> Control::enter(unsigned index) {
 
 void Control::leave() {
   clear(*self_);
-  unlock_byte(memory_.file(), self_->index);
+  unlock_byte(memory_->file(), self_->index);
   self_.reset();
 }
 
@@ -142,7 +142,7 @@ bool Control::is_alive(MemberId member) const {
   if (member.index >= kMostMembers) return false;
   const ClaimWord word = ClaimWord::unpack(block().members[member.index].word.load());
   if (word.phase != kAlive || word.generation != member.generation) return false;
-  return (self_ && self_->index == member.index) || is_byte_locked(memory_.file(), member.index);
+  return (self_ && self_->index == member.index) || is_byte_locked(memory_->file(), member.index);
 }
 
 std::vector<MemberInfo> Control::members() const {

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -60,9 +61,11 @@ class Control {
   static Result<Control> create(Bytes budget, unsigned cores);
   // kInvalid: it is none, or another version's.
   static Result<Control> adopt(Descriptor file);
+  // For tests: for another member in this process, at the same addresses. Record locks do not tell such members apart.
+  Control beside() const { return Control(memory_); }
 
   Bytes budget() const;
-  const SharedMemory& memory() const { return memory_; }
+  const SharedMemory& memory() const { return *memory_; }
 
   // Members. -----------------------------------------------------------------------------------
   // Takes the place and holds it until leave() or death. Nothing: it is another's, or what the last holder left is not
@@ -137,13 +140,13 @@ class Control {
   struct CoreEntry;
   class Lock;
 
-  explicit Control(SharedMemory memory) : memory_(std::move(memory)) {}
+  explicit Control(std::shared_ptr<const SharedMemory> memory) : memory_(std::move(memory)) {}
   Block& block() const;
   ObjectEntry* entry(ObjectId object) const;  // null: that life is over
   ObjectInfo info(unsigned index) const;
   Status check_budget(Bytes before, Bytes wanted) const;
 
-  SharedMemory memory_;
+  std::shared_ptr<const SharedMemory> memory_;
   std::optional<MemberId> self_;  // of this process
 };
 

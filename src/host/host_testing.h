@@ -93,9 +93,11 @@ class HostChild {
     ::kill(pid_, SIGSTOP);
     if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status)) ADD_FAILURE() << "it does not stop";
   }
-  void go() const { (void)!::write(to_.get(), "g", 1); }  // ends its wait_for_end(), once
-  void finish() { to_ = Descriptor(); }                   // it may end by itself
-  int wait() {                                            // its status
+  void go_on() const {  // to its next part
+    if (::write(to_.get(), "+", 1) != 1) ADD_FAILURE() << "it does not listen";
+  }
+  void finish() { to_ = Descriptor(); }  // it may end by itself
+  int wait() {                           // its status
     int status = -1;
     if (pid_ > 0 && ::waitpid(pid_, &status, 0) != pid_) ADD_FAILURE() << "no such child";
     pid_ = -1;
@@ -113,9 +115,14 @@ class HostChild {
   Descriptor to_;
 };
 
+// True: it is to go on; false: to end.
+inline bool wait_for_word(int until) {
+  char word = 0;
+  return ::read(until, &word, 1) == 1;
+}
+
 inline void wait_for_end(int until) {
-  char end = 0;
-  (void)!::read(until, &end, 1);
+  (void)wait_for_word(until);
 }
 
 // Joins, says so, and stays.

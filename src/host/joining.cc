@@ -26,6 +26,12 @@ namespace {
 constexpr Duration kAnswerTime = std::chrono::milliseconds(500);
 constexpr Duration kAskAgain = std::chrono::milliseconds(10);
 
+Error silent_member(const HostName& name, pid_t process) {
+  return {Code::kIo, fmt::format("process {} holds a place of host \"{}\" and does not answer: continue it (SIGCONT) "
+                                 "or end it, or name another host",
+                                 process, name.text())};
+}
+
 enum class Answer { kNobody, kUndecided, kWelcome, kSilent, kForgotten };
 
 class Newcomer {
@@ -220,12 +226,7 @@ class Newcomer {
   }
 
   Error gave_up() const {
-    if (silent_ > 0) {
-      return {Code::kIo,
-              fmt::format("process {} holds a place of host \"{}\" and does not answer: continue it (SIGCONT) "
-                          "or end it, or name another host",
-                          silent_, name_.text())};
-    }
+    if (silent_ > 0) return silent_member(name_, silent_);
     return {Code::kIo, fmt::format("host \"{}\" could not be joined within {}: its places are held, and nobody answers",
                                    name_.text(), format_duration(options_.patience))};
   }
@@ -253,6 +254,7 @@ Result<Joined> join_host(const HostName& name, const JoinOptions& options) {
 
 Result<std::optional<Control>> watch_host(const HostName& name, Duration patience) {
   const Time deadline = now() + patience;
+  pid_t silent = 0;
   for (unsigned index = 0; index < kMostMembers; ++index) {
     FORELOAD_ASSIGN(const auto connected, connect_local(name.address(index)));
     if (!connected) continue;
@@ -261,12 +263,15 @@ Result<std::optional<Control>> watch_host(const HostName& name, Duration patienc
     if (!send_frame(connected->get(), encode({.kind = HostRequest::Kind::kWatch}))) continue;
     wait_readable(std::array{connected->get()}, std::min(deadline, now() + kAnswerTime));
     Frame frame;
-    if (receive_frame(connected->get(), frame, 1) != Received::kFrame || frame.files.empty()) continue;
+    const Received received = receive_frame(connected->get(), frame, 1);
+    if (received == Received::kNothing) silent = peer->process;
+    if (received != Received::kFrame || frame.files.empty()) continue;
     const auto reply = parse_reply(frame.bytes);
     if (!reply || reply->kind != HostReply::Kind::kWelcome) continue;
     FORELOAD_ASSIGN(Control control, Control::adopt(std::move(frame.files.front())));
     return std::optional<Control>(std::move(control));
   }
+  if (silent != 0) return silent_member(name, silent);
   return std::optional<Control>();
 }
 

@@ -30,7 +30,7 @@ struct Joined {
 // and does not answer.
 Result<Joined> join_host(const HostName& name, const JoinOptions& options);
 
-// Only to look: nothing when there is no such host.
+// Only to look: nothing when there is no such host. kIo: its members do not answer.
 Result<std::optional<Control>> watch_host(const HostName& name, Duration patience);
 
 // The memory file of an object, from whoever has it; nothing: nobody that has it answers. `index`: of the asking

@@ -9,15 +9,6 @@
 #include "base/test_folder.h"
 #include "host/host_testing.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-// Children that start threads are what is tested; the parent has none when it forks.
-extern "C" const char* __tsan_default_options() {
-  return "die_after_fork=0";
-}
-#endif
-#endif
-
 namespace foreload {
 namespace {
 

@@ -75,13 +75,15 @@ Status HostSeat::plan(const Needs& needs) {
   own.cache = false;
   own.held_batches += kSpareSlots;
   own.memory = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
+  const Bytes longest = std::min(needs.source.max_length(), needs.options.limits.sample_bytes);
   for (;;) {
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
-    if (sized.ok()) {
+    const bool is_most = own.memory >= budget() / 2;
+    if (sized.ok() && (is_most || sized->longest_sample >= longest)) {
       sized_ = *sized;
       break;
     }
-    if (own.memory >= budget() / 2) return sized.error();
+    if (is_most) return sized.error();
     own.memory = std::min(own.memory * 2, budget() / 2);
   }
   const MemoryPlan& memory = sized_.memory;
@@ -142,7 +144,7 @@ Status HostSeat::open_stream(const Needs& needs) {
   const ObjectKey key{ObjectKey::Kind::kRing, card_.content[0], std::uint64_t{random()} << 32 | random()};
   const Bytes bytes = card_.region_bytes();
   const auto fill = [&](const SharedMemory& memory) -> Status {
-    FORELOAD_TRY(memory.reserve(0, bytes));
+    FORELOAD_TRY(memory.reserve(0, bytes, share_));
     FORELOAD_ASSIGN(Region transit,
                     Region::map_file(memory.file(), StreamCard::kBytes, card_.arena, "bytes in transit"));
     FORELOAD_ASSIGN(Region batches,
@@ -227,6 +229,13 @@ bool HostSeat::look_at_desks() {
   return !desks.empty();
 }
 
+// What members may take beside shared memory, and may not have touched yet.
+Bytes HostSeat::promised() const {
+  Bytes bytes = 0;
+  for (const MemberInfo& member : member_->control().members()) bytes += std::min(member.reserved, budget());
+  return bytes;
+}
+
 // Several members may do this at the same time: each step says how far it should be, whoever comes first.
 void HostSeat::grow() {
   while (!stopping_ && arena_->wanted() > arena_->reserved()) {
@@ -234,7 +243,7 @@ void HostSeat::grow() {
     const Bytes to = std::min(whole_pages(arena_->end()), from + kExtent);
     if (to <= from) return;
     Status grown = member_->control().grow(homes_->id(), to);
-    if (grown.ok()) grown = homes_->memory().reserve(from, to - from);
+    if (grown.ok()) grown = homes_->memory().reserve(from, to - from, promised());
     if (!grown.ok()) {
       refused_ = grown.error().code == Code::kNoMemory;  // otherwise when somebody asks again
       if (!refused_) return;

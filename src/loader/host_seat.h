@@ -68,6 +68,7 @@ class HostSeat {
   void grow() FORELOAD_EXCLUDES(mutex_);
   bool look_at_desks() FORELOAD_EXCLUDES(mutex_);
   void warn(std::string text) FORELOAD_EXCLUDES(mutex_);
+  Bytes promised() const;
 
   std::shared_ptr<Member> member_;
   std::shared_ptr<Workshop> workshop_;

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include "host/host_testing.h"
 #include "host/survey.h"
-#include "loader/ledger.h"
+#include "loader/host_learner.h"
 
 namespace foreload {
 namespace {
@@ -13,17 +12,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kSamples = 600;
-constexpr std::uint64_t kBatch = 8;
 constexpr Bytes kAll = kSamples * Ledger::kLength;
 
 enum Said { kRight = 1, kEnd = 2, kOpened = 3, kRefused = -1, kFailed = -2, kWrong = -3 };
-
-LoaderOptions in_host(const Ledger& ledger, const std::string& host) {
-  LoaderOptions options = ledger.options(kBatch);
-  options.host = host;
-  options.memory = 256_MiB;
-  return options;
-}
 
 struct Habits {
   Epoch epochs = 3;
@@ -102,7 +93,7 @@ class Jobs {
       const auto told = one.next();
       ASSERT_TRUE(told && told->what == kOpened);
     }
-    for (HostChild& one : jobs_) one.go();
+    for (HostChild& one : jobs_) one.go_on();
   }
   Told right(std::size_t i, Duration patience = 60s) {
     const auto told = jobs_[i].next(patience);
@@ -201,7 +192,7 @@ TEST(LoaderCompanyTest, AFollowerBeginsWithTheNextEpoch) {
   ASSERT_TRUE(opened && opened->what == kOpened);
   EXPECT_GT(opened->numbers[0], 0u) << "its state says where it begins";
   EXPECT_LT(opened->numbers[0], kEpochs);
-  follower.go();
+  follower.go_on();
   const auto told = follower.next(60s);
   ASSERT_TRUE(told);
   EXPECT_EQ(told->what, kRight);
@@ -220,7 +211,7 @@ TEST(LoaderCompanyTest, ASlowJobIsLeftBehindAndGoesOnAlone) {
       jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 60ms : 0ms}));
       ASSERT_EQ(jobs.back().next()->what, kOpened);
     }
-    for (HostChild& one : jobs) one.go();
+    for (HostChild& one : jobs) one.go_on();
     const auto quick = jobs[1 - slow].next(60s);
     EXPECT_FALSE(jobs[slow].next(0s)) << "4.5 seconds are over";
     ASSERT_TRUE(quick);
@@ -244,7 +235,7 @@ TEST(LoaderCompanyTest, AJobThatEndsLeavesTheOthersGoingOn) {
   jobs.go();
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     (void)jobs.right(i);
-    jobs[i].go();
+    jobs[i].go_on();
     EXPECT_EQ(jobs[i].wait(), 0);
   }
 }
@@ -261,7 +252,7 @@ TEST(LoaderCompanyTest, AJobWithMoreEpochsThanTheOneThatFeedsGoesOn) {
     jobs.push_back(job(options, {.epochs = epochs}));
     ASSERT_EQ(jobs.back().next()->what, kOpened);
   }
-  for (HostChild& one : jobs) one.go();
+  for (HostChild& one : jobs) one.go_on();
   for (HostChild& one : jobs) {
     const auto told = one.next(20s);
     ASSERT_TRUE(told);
@@ -285,7 +276,7 @@ TEST(LoaderCompanyTest, AJobThatKeepsBatchesAndPausesHoldsUpNobody) {
       jobs.push_back(job(options, habits));
       ASSERT_EQ(jobs.back().next()->what, kOpened);
     }
-    for (HostChild& one : jobs) one.go();
+    for (HostChild& one : jobs) one.go_on();
     for (const std::size_t i : {std::size_t{2}, 1 - pausing, pausing}) {  // the one that pauses last
       const auto told = jobs[i].next(60s);
       ASSERT_TRUE(told);
@@ -304,7 +295,7 @@ TEST(LoaderCompanyTest, WhatFailsForTheJobThatFeedsIsJudgedByEachJob) {
     jobs.push_back(job(in_host(ledger, host), {.epochs = 2}));
     ASSERT_EQ(jobs.back().next()->what, kOpened);
   }
-  for (HostChild& one : jobs) one.go();
+  for (HostChild& one : jobs) one.go_on();
   for (HostChild& one : jobs) {
     const auto told = one.next(60s);
     ASSERT_TRUE(told);

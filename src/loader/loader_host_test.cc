@@ -1,10 +1,8 @@
 // Loaders of several processes in one host: each must deliver what it would deliver alone, whatever happens to the
 // others.
-#include <algorithm>
 #include <random>
 
-#include "host/host_testing.h"
-#include "loader/ledger.h"
+#include "loader/host_learner.h"
 
 namespace foreload {
 namespace {
@@ -12,53 +10,8 @@ namespace {
 constexpr std::uint64_t kSamples = 600;
 constexpr Bytes kAll = kSamples * Ledger::kLength;
 
-LoaderOptions in_host(const Ledger& ledger, const std::string& host, std::uint32_t rank = 0, std::uint32_t world = 1) {
-  LoaderOptions options = ledger.options(8);
-  options.host = host;
-  options.memory = 256_MiB;
-  options.rank = rank;
-  options.world = world;
-  return options;
-}
-
-// What this learner must see of the reference.
-Seen share_of(const Loader& loader, const LoaderOptions& options, Epoch epochs) {
-  const Seen all = reference(kSamples, options, epochs);
-  Seen mine;
-  for (Epoch e = 0; e < epochs; ++e) {
-    for (std::uint64_t step = 0; step < loader.batches_per_epoch(); ++step) {
-      const Share share = loader.share(step);
-      for (Position p = share.first; p < share.first + share.count; ++p) mine[{e, p}] = all.at({e, p});
-    }
-  }
-  return mine;
-}
-
-// A learner: says when it is there, reads epochs, says after each whether all was right, and what came from the source.
 HostChild learner(const LoaderOptions& options, Epoch epochs, Duration step = {}) {
-  return HostChild([=](const HostChild::Tell& tell, int until) {
-    auto opened = Loader::open(options);
-    if (!opened.ok()) {
-      std::fprintf(stderr, "%s\n", opened.error().message.c_str());
-      return tell({.what = -1});
-    }
-    Loader& loader = *opened;
-    tell({.what = 3});
-    const Seen expected = share_of(loader, options, epochs);
-    Seen seen;
-    for (Epoch e = 0; e < epochs; ++e) {
-      for (std::uint64_t n = 0; n <= loader.batches_per_epoch(); ++n) {
-        if (!read_epoch(loader, seen, 1)) return tell({.what = -2});
-        if (step != Duration{}) ::usleep(static_cast<useconds_t>(step.count() / 1000));
-      }
-      const EpochStats stats = loader.stats().epochs.back();
-      const bool right = std::ranges::includes(expected, seen) && !testing::Test::HasFailure();
-      tell({.what = right ? 1 : -3, .numbers = {stats.source_bytes, stats.samples, seen.size()}});
-    }
-    if (seen != expected) tell({.what = -4});
-    tell({.what = 2});
-    wait_for_end(until);
-  });
+  return learner(options, {.samples = kSamples, .epochs = epochs, .step = step});
 }
 
 TEST(LoaderHostTest, AProcessAloneInAHostReadsWhatItWouldReadWithout) {
@@ -81,17 +34,16 @@ TEST(LoaderHostTest, RanksShareOneCacheAndEverySampleIsReadOnce) {
   const std::string host = fresh_host();
   constexpr std::uint32_t kWorld = 3;
   std::vector<HostChild> ranks;
-  for (std::uint32_t rank = 0; rank < kWorld; ++rank) ranks.push_back(learner(in_host(ledger, host, rank, kWorld), 3));
+  for (std::uint32_t rank = 0; rank < kWorld; ++rank) {
+    LoaderOptions options = in_host(ledger, host);
+    options.rank = rank;
+    options.world = kWorld;
+    ranks.push_back(learner(options, 3));
+  }
   Bytes source = 0;
   for (HostChild& rank : ranks) {
     ASSERT_EQ(rank.next()->what, 3);
-    for (int e = 0; e < 3; ++e) {
-      const auto told = rank.next();
-      ASSERT_TRUE(told);
-      EXPECT_EQ(told->what, 1);
-      source += told->numbers[0];
-    }
-    EXPECT_EQ(rank.next()->what, 2);
+    source += finish_epochs(rank, 3);
   }
   // What was read ahead of need may be counted in a batch that nobody takes here; nothing is read twice.
   EXPECT_LE(source, kAll);
@@ -112,13 +64,7 @@ TEST(LoaderHostTest, JobsWithOtherSeedsAndBatchesShareTheCache) {
   Bytes source = 0;
   for (HostChild& job : jobs) {
     ASSERT_EQ(job.next()->what, 3);
-    for (int e = 0; e < 2; ++e) {
-      const auto told = job.next();
-      ASSERT_TRUE(told);
-      EXPECT_EQ(told->what, 1);
-      source += told->numbers[0];
-    }
-    EXPECT_EQ(job.next()->what, 2);
+    source += finish_epochs(job, 2);
   }
   EXPECT_LE(source, kAll);
   EXPECT_GT(source, kAll / 2);
@@ -157,14 +103,10 @@ TEST(LoaderHostTest, WhoeverIsKilledTheOthersGoOnBitIdentically) {
     }
     ::usleep(random() % 60'000);
     jobs[2].kill();
-    for (int i = 0; i < 2; ++i) {
-      ASSERT_EQ(jobs[static_cast<std::size_t>(i)].next()->what, 3);
-      for (int e = 0; e < 3; ++e) {
-        const auto told = jobs[static_cast<std::size_t>(i)].next();
-        ASSERT_TRUE(told);
-        ASSERT_EQ(told->what, 1);
-      }
-      ASSERT_EQ(jobs[static_cast<std::size_t>(i)].next()->what, 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(jobs[i].next()->what, 3);
+      finish_epochs(jobs[i], 3);
+      ASSERT_FALSE(HasFailure());
     }
   }
 }
@@ -189,19 +131,10 @@ TEST(LoaderHostTest, WhoeverIsStoppedTheOthersGoOnAndNothingIsCorrupted) {
     for (HostChild& job : jobs) ASSERT_EQ(job.next()->what, 3);
     ::usleep(random() % 10'000);
     jobs[1].stop();
-    for (int e = 0; e < 4; ++e) {
-      const auto told = jobs[0].next(std::chrono::seconds(30));
-      ASSERT_TRUE(told) << "it waits for somebody who is stopped";
-      ASSERT_EQ(told->what, 1);
-    }
-    ASSERT_EQ(jobs[0].next()->what, 2);
+    finish_epochs(jobs[0], 4);  // it waits for nobody who is stopped
     jobs[1].signal(SIGCONT);
-    for (int e = 0; e < 4; ++e) {
-      const auto told = jobs[1].next();
-      ASSERT_TRUE(told);
-      ASSERT_EQ(told->what, 1);
-    }
-    ASSERT_EQ(jobs[1].next()->what, 2);
+    finish_epochs(jobs[1], 4);
+    ASSERT_FALSE(HasFailure());
   }
 }
 

@@ -11,15 +11,6 @@
 #include "base/clock.h"
 #include "loader/ledger.h"
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-// TSan ends a forked child that starts threads; the one below starts none, and its answer is what is tested.
-extern "C" const char* __tsan_default_options() {
-  return "die_after_fork=0";
-}
-#endif
-#endif
-
 namespace foreload {
 namespace {
 

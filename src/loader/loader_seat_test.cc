@@ -2,44 +2,23 @@
 // it.
 #include <fcntl.h>
 
-#include <algorithm>
 #include <cstring>
 #include <random>
 
-#include "host/host_testing.h"
-#include "loader/ledger.h"
+#include "loader/host_learner.h"
 
 namespace foreload {
 namespace {
 
 constexpr std::uint64_t kSamples = 600;
 
-LoaderOptions in_host(const Ledger& ledger, const std::string& host, Bytes memory = 256_MiB) {
-  LoaderOptions options = ledger.options(8);
-  options.host = host;
-  options.memory = memory;
-  return options;
-}
+class LoaderSeatTest : public testing::Test {
+ protected:
+  LoaderOptions options(Bytes memory = 256_MiB) const { return in_host(ledger_, host_, memory); }
 
-struct Taken {
-  std::size_t objects = 0;
-  Bytes reserved = 0;
-  bool operator==(const Taken&) const = default;
+  const Ledger ledger_{kSamples};
+  const std::string host_ = fresh_host();
 };
-
-Taken taken(Control& control) {
-  Taken all{.objects = control.objects().size()};
-  for (const ObjectInfo& object : control.objects()) all.reserved += object.reserved;
-  for (const MemberInfo& member : control.members()) all.reserved += member.reserved;
-  return all;
-}
-
-// Workers let go of a stream when they look next.
-bool comes_to(Control& control, const Taken& wanted) {
-  const Time until = now() + std::chrono::seconds(10);
-  while (taken(control) != wanted && now() < until) ::usleep(2'000);
-  return taken(control) == wanted;
-}
 
 // In a process of its own: the parent of forked children has no threads.
 int in_child(const std::function<int()>& body) {
@@ -48,34 +27,30 @@ int in_child(const std::function<int()>& body) {
   return told ? told->what : -100;
 }
 
-TEST(LoaderSeatTest, ValidationLoadersThatAreClosedLeaveNothing) {
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
+TEST_F(LoaderSeatTest, ValidationLoadersThatAreClosedLeaveNothing) {
   EXPECT_EQ(0, in_child([&] {
-              auto train = Loader::open(in_host(ledger, host));
+              auto train = Loader::open(options());
               if (!train.ok() || !train->next().ok()) return 1;
-              Control& control = (*Member::join(host, {}))->control();
+              Control& control = (*Member::join(host_, {}))->control();
               const Taken before = taken(control);
               for (int round = 0; round < soak(200, 20); ++round) {
-                auto validation = Loader::open(in_host(ledger, host));
+                auto validation = Loader::open(options());
                 if (!validation.ok() || !validation->next().ok()) return 2;
               }
               return comes_to(control, before) ? 0 : 3;
             }));
 }
 
-TEST(LoaderSeatTest, ALoaderThatCanNotBeOpenedLeavesNothing) {
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
+TEST_F(LoaderSeatTest, ALoaderThatCanNotBeOpenedLeavesNothing) {
   EXPECT_EQ(0, in_child([&] {
               std::vector<Loader> loaders;
-              LoaderOptions options = in_host(ledger, host, 64_MiB);
-              auto first = Loader::open(options);
+              const LoaderOptions small = options(64_MiB);
+              auto first = Loader::open(small);
               if (!first.ok()) return 1;
-              Control& control = (*Member::join(host, {}))->control();
+              Control& control = (*Member::join(host_, {}))->control();
               for (int i = 0; i < 300; ++i) {
                 const Taken before = taken(control);
-                auto next = Loader::open(options);
+                auto next = Loader::open(small);
                 if (next.ok()) {
                   loaders.push_back(std::move(*next));
                   continue;
@@ -87,11 +62,9 @@ TEST(LoaderSeatTest, ALoaderThatCanNotBeOpenedLeavesNothing) {
             }));
 }
 
-TEST(LoaderSeatTest, ABatchThatOutlivesItsLoaderKeepsItsMemoryAndItsShareOfTheBudget) {
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
+TEST_F(LoaderSeatTest, ABatchThatOutlivesItsLoaderKeepsItsMemoryAndItsShareOfTheBudget) {
   EXPECT_EQ(0, in_child([&] {
-              std::optional<Loader> loader(*Loader::open(in_host(ledger, host)));
+              std::optional<Loader> loader(*Loader::open(options()));
               auto got = loader->next();
               if (!got.ok()) return 1;
               std::optional<Batch> batch = std::move(*got);
@@ -104,23 +77,21 @@ TEST(LoaderSeatTest, ABatchThatOutlivesItsLoaderKeepsItsMemoryAndItsShareOfTheBu
                 }
                 return bytes;
               };
-              Control& control = (*Member::join(host, {}))->control();
+              Control& control = (*Member::join(host_, {}))->control();
               const Bytes reserved = ring(control);
               loader.reset();
               if (ring(control) != reserved) return 2;
               if (std::memcmp(batch->data().data(), before.data(), before.size()) != 0) return 3;
-              const auto member = *Member::join(host, {});
+              const auto member = *Member::join(host_, {});
               batch.reset();
               return ring(member->control()) == 0 ? 0 : 4;
             }));
 }
 
 // R18: what a forked child does with its copy of a batch harms nothing that the child has opened since.
-TEST(LoaderSeatTest, AForkedChildThatDropsABatchClosesNothingOfItsOwn) {
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
+TEST_F(LoaderSeatTest, AForkedChildThatDropsABatchClosesNothingOfItsOwn) {
   EXPECT_EQ(0, in_child([&] {
-              std::optional<Loader> loader(*Loader::open(in_host(ledger, host)));
+              std::optional<Loader> loader(*Loader::open(options()));
               auto got = loader->next();
               if (!got.ok()) return 1;
               std::optional<Batch> batch = std::move(*got);
@@ -137,22 +108,20 @@ TEST(LoaderSeatTest, AForkedChildThatDropsABatchClosesNothingOfItsOwn) {
               }
               int status = -1;
               if (::waitpid(child, &status, 0) != child || status != 0) return 2;
-              return (*Member::join(host, {}))->control().objects().empty() ? 3 : 0;
+              return (*Member::join(host_, {}))->control().objects().empty() ? 3 : 0;
             }));
 }
 
 // While another process prepares for it, and is prepared for.
-TEST(LoaderSeatTest, SeekingInAHostReadsWhatIsThere) {
+TEST_F(LoaderSeatTest, SeekingInAHostReadsWhatIsThere) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
   const auto seeker = [&](const HostChild::Tell& tell, int) {
     std::mt19937 random(seed + static_cast<unsigned>(::getpid()));
-    const LoaderOptions options = in_host(ledger, host);
-    auto loader = Loader::open(options);
+    const LoaderOptions own = options();
+    auto loader = Loader::open(own);
     if (!loader.ok()) return tell({.what = -1});
-    const Seen expected = reference(kSamples, options, 3);
+    const Seen expected = reference(kSamples, own, 3);
     for (int round = 0; round < soak(500, 50); ++round) {
       State state = loader->position();
       state.epoch = random() % 2;
@@ -173,42 +142,38 @@ TEST(LoaderSeatTest, SeekingInAHostReadsWhatIsThere) {
 }
 
 // A job over many machines needs room here for the streams of those ranks alone that are here.
-TEST(LoaderSeatTest, TheBudgetIsDividedByTheRanksOfThisMachine) {
-  const Ledger ledger(kSamples);
+TEST_F(LoaderSeatTest, TheBudgetIsDividedByTheRanksOfThisMachine) {
   const auto capacity = [&](std::uint32_t local) {
-    LoaderOptions options = in_host(ledger, fresh_host(), 128_MiB);
-    options.batch = 1;
-    options.world = 512;
-    options.local_world = local;
-    const auto loader = Loader::open(options);
+    LoaderOptions own = in_host(ledger_, fresh_host(), 128_MiB);
+    own.batch = 1;
+    own.world = 512;
+    own.local_world = local;
+    const auto loader = Loader::open(own);
     return loader.ok() ? static_cast<int>(loader->stats().cache_capacity / Ledger::kLength) : -1;
   };
   EXPECT_EQ(0, in_child([&] { return capacity(0); }));
   EXPECT_GE(in_child([&] { return capacity(2); }), static_cast<int>(kSamples));
 }
 
-TEST(LoaderSeatTest, AMachineHasNoMoreRanksThanTheJob) {
-  const Ledger ledger(kSamples);
-  LoaderOptions options = ledger.options(8);
-  options.world = 2;
-  options.local_world = 3;
-  const auto loader = Loader::open(options);
+TEST_F(LoaderSeatTest, AMachineHasNoMoreRanksThanTheJob) {
+  LoaderOptions own = ledger_.options(8);
+  own.world = 2;
+  own.local_world = 3;
+  const auto loader = Loader::open(own);
   ASSERT_FALSE(loader.ok());
   EXPECT_NE(loader.error().message.find("local_world 3"), std::string::npos) << loader.error().message;
 }
 
-TEST(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {
-  const Ledger ledger(kSamples);
-  const std::string host = fresh_host();
+TEST_F(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {
   HostChild keeper([&](const HostChild::Tell& tell, int until) {
-    auto member = Member::join(host, {.budget = 256_MiB, .cores = 1});
+    auto member = Member::join(host_, {.budget = 256_MiB, .cores = 1});
     if (!member.ok() || !(*member)->control().take_core(now())) return tell({.what = -1});
     tell({});
     wait_for_end(until);
   });
   ASSERT_EQ(keeper.next()->what, 0);
   HostChild learner([&](const HostChild::Tell& tell, int) {
-    auto loader = Loader::open(in_host(ledger, host));
+    auto loader = Loader::open(options());
     Seen seen;
     tell({.what = loader.ok() && read_epoch(*loader, seen) ? 1 : -1});
   });

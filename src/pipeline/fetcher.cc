@@ -120,7 +120,8 @@ void Fetcher::open_slots(Time now) {
 }
 
 void Fetcher::ask_ahead(Time now) {
-  while (!stopping_ && parts_.stream.has(ask_number_) && ask_number_ < next_open_ + pacer_.lookahead_batches()) {
+  while (!stopping_ && !overdue_ && parts_.stream.has(ask_number_) &&
+         ask_number_ < next_open_ + pacer_.lookahead_batches()) {
     if (ask_index_ < ahead(ask_number_).plan.count) {
       if (!ask_next(now)) return;
       ++ask_index_;

@@ -162,12 +162,13 @@ bool Fetcher::fill_next(Time now) {
 }
 
 // What another process reads is here soon. If that process is gone, its flight becomes ours; if it is slow or stopped,
-// the sample is read a second time, to another place.
+// the sample is read a second time, to another place. Room is given in the order of need here, too.
 void Fetcher::ask_elsewhere(Time now) {
   constexpr Duration kPatience = std::chrono::milliseconds(300);
   std::vector<Elsewhere> asked = std::exchange(elsewhere_, {});
+  overdue_ = false;
   std::erase_if(asked, [&](const Elsewhere& sample) {
-    return ask_elsewhere(sample.waiter, sample.id, now - sample.since > kPatience, now);
+    return !overdue_ && ask_elsewhere(sample.waiter, sample.id, now - sample.since > kPatience, now);
   });
   elsewhere_.insert(elsewhere_.begin(), asked.begin(), asked.end());
 }
@@ -180,7 +181,9 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
   }
   const Bytes length = parts_.source.length(id);
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
-  Answer answer = request({.id = id, .from = from, .urgent = late, .alone = late}, now);
+  // The urgent range is left soon only by samples whose batch has a slot.
+  const bool urgent = late && (waiter.slot || waiter.number < next_open_);
+  Answer answer = request({.id = id, .from = from, .urgent = urgent, .alone = late}, now);
   switch (answer.kind) {
     case Ask::kHit:
       account(waiter, {.memory = length});
@@ -196,6 +199,7 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
       waiters_[id].push_back(waiter);
       return true;
     default:
+      overdue_ = answer.kind == Ask::kNoRoom;
       return false;
   }
 }

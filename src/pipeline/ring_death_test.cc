@@ -26,17 +26,20 @@ constexpr MemberId kFeeder{0, 1};
 constexpr MemberId kHelper{1, 1};
 constexpr int kMostSteps = 100'000;
 
-// A batch stage that writes all of it once more.
+constexpr std::uint64_t kStage = 1'000'000;
+
+// A batch stage that changes all of it in place: wrong unless it is done once, by one.
 void complete(Ring& ring, std::uint32_t slot) {
-  const std::uint64_t first = ring.plan_of(slot).first;
   for (std::uint32_t i = 0; i < kOptions.batch; ++i) {
-    const std::uint64_t value = first + i;
+    std::uint64_t value = 0;
+    std::memcpy(&value, ring.tensor({slot, i}).data(), sizeof value);
+    value += kStage;
     std::memcpy(ring.tensor({slot, i}).data(), &value, sizeof value);
   }
   ring.publish(slot);
 }
 
-// Prepares whatever it finds: a sample's tensor is its position.
+// Prepares whatever it finds: a sample's tensor is its position, until the batch stage.
 void work(Ring& ring) {
   while (const auto item = ring.claim()) {
     const std::uint64_t value = ring.plan_of(item->slot).first + item->index;
@@ -101,7 +104,7 @@ class Learner {
   void check(std::uint32_t slot, std::uint64_t number) {
     std::array<std::uint64_t, kOptions.batch> values;
     std::memcpy(values.data(), ring_->data(slot).data(), sizeof values);
-    for (std::uint64_t i = 0; i < kOptions.batch; ++i) EXPECT_EQ(values[i], number * kOptions.batch + i);
+    for (std::uint64_t i = 0; i < kOptions.batch; ++i) EXPECT_EQ(values[i], kStage + number * kOptions.batch + i);
     ring_->release(Ring::kOwnReader, slot);
   }
 

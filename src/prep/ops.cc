@@ -41,7 +41,8 @@ Status check_names(const OpEntry& entry, const Transform& transform) {
 }  // namespace
 
 std::span<const OpEntry> op_entries() {
-  static const std::vector<OpEntry> entries{
+  // Never destroyed: a thread that has just found a stream of its host may look here while the program exits.
+  static const std::vector<OpEntry>& entries = *new std::vector<OpEntry>{
       random_resized_crop_op(),
       resize_op(),
       center_crop_op(),
