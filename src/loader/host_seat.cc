@@ -41,7 +41,8 @@ Status check_host(const LoaderOptions& options) {
 }
 
 Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
-  JoinOptions join{.budget = needs.options.memory, .own_budget = available_memory() / 2};
+  JoinOptions join{
+      .budget = needs.options.memory, .own_budget = available_memory() / 2, .cores = needs.seams.host_cores};
   FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join));
   std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member)));
   seat->host_ = needs.options.host;
@@ -68,6 +69,7 @@ Status HostSeat::plan(const Needs& needs) {
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
     if (sized.ok()) {
       sized_ = *sized;
+      limit_ahead(sized_, needs.seams, needs.stream);
       break;
     }
     if (own.memory >= budget() / 2) return sized.error();

@@ -15,6 +15,7 @@
 #include "host/member.h"
 #include "host/stream_card.h"
 #include "host/workshop.h"
+#include "loader/seams.h"
 #include "loader/setup.h"
 #include "plan/stream.h"
 #include "tier/arena.h"
@@ -36,6 +37,7 @@ class HostSeat {
     const ChainOptions& chain_options;
     const Stream& stream;
     unsigned threads;
+    const Seams& seams;
   };
   static Result<std::unique_ptr<HostSeat>> open(const Needs& needs);
   ~HostSeat();
