@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned kPeerRounds = 2;  // figures without a goal
+constexpr unsigned kPeerRounds = 2, kTorchRounds = 1;  // figures without a goal
 constexpr double kAloneSeconds = 1, kSeconds = 1.5, kTorchSeconds = 4;
 
 std::vector<HostJob> equal_jobs(const HostBench& bench, unsigned jobs, const std::string& host) {
@@ -26,7 +26,7 @@ std::vector<HostJob> equal_jobs(const HostBench& bench, unsigned jobs, const std
 
 Result<Crew> start_warm(const HostBench& bench, unsigned jobs, const std::string& host) {
   FORELOAD_ASSIGN(Crew crew, start_jobs(bench, equal_jobs(bench, jobs, host)));
-  FORELOAD_TRY(ask_all(crew, "epoch", "source"));
+  FORELOAD_TRY(ask_all(crew, host.empty() ? "warm" : "epoch", "source"));
   return crew;
 }
 
@@ -41,9 +41,9 @@ Result<Crew> start_torch(const HostBench& bench, unsigned jobs) {
 }
 
 // How many times as fast `together` is as the others are, in turns.
-Result<double> factor(Crew& together, Crew& others, double other_seconds) {
+Result<double> factor(Crew& together, Crew& others, double other_seconds, unsigned rounds) {
   std::vector<double> factors;
-  for (unsigned round = 0; round < kPeerRounds; ++round) {
+  for (unsigned round = 0; round < rounds; ++round) {
     FORELOAD_ASSIGN(const double ours, rate_of_all(together, kSeconds));
     FORELOAD_ASSIGN(const double theirs, rate_of_all(others, other_seconds));
     factors.push_back(ours / theirs);
@@ -53,7 +53,7 @@ Result<double> factor(Crew& together, Crew& others, double other_seconds) {
 
 Status against_independent(const HostBench& bench, unsigned jobs, Crew& together) {
   FORELOAD_ASSIGN(Crew apart, start_warm(bench, jobs, ""));
-  FORELOAD_ASSIGN(const double times, factor(together, apart, kSeconds));
+  FORELOAD_ASSIGN(const double times, factor(together, apart, kSeconds, kPeerRounds));
   bench.report.note(fmt::format("host/jobs_k{}_against_independent", jobs), times, "ratio",
                     fmt::format("samples/s of {} jobs in one host / those of {} loaders without a host, each with "
                                 "threads for all cores and a cache of its own; median of {} turns",
@@ -68,11 +68,11 @@ Status against_torch(const HostBench& bench, unsigned jobs, Crew& together) {
     bench.report.skip(name, "torch and torchvision, or the Python package, are not here: " + torch.error().message);
     return {};
   }
-  FORELOAD_ASSIGN(const double times, factor(together, *torch, kTorchSeconds));
+  FORELOAD_ASSIGN(const double times, factor(together, *torch, kTorchSeconds, kTorchRounds));
   bench.report.note(name, times, "ratio",
                     fmt::format("samples/s of {} jobs in one host / those of {} torch DataLoaders with torchvision and "
-                                "one worker process each, files in the page cache; median of {} turns",
-                                jobs, jobs, kPeerRounds));
+                                "one worker process each, files in the page cache",
+                                jobs, jobs));
   return {};
 }
 

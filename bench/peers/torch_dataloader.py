@@ -94,7 +94,11 @@ def measure(kind, folder, epochs):
 
 def serve(kind, folder):
     """For bench/host: several of these at once. Answers each line "rate SECONDS" with the images per second of that time."""
-    import_all()
+    try:
+        import_all()
+    except ImportError as missing:
+        print(json.dumps({"error": str(missing)}), flush=True)
+        return 1
     workers, batch = int(kind[5:]), 32
     loader = torch_loader(folder, workers, batch)
     images = (len(labels) for _ in itertools.count() for _, labels in loader)
@@ -109,6 +113,7 @@ def serve(kind, folder):
             elapsed = time.perf_counter() - start
         wait_until_idle()
         print(json.dumps({"rate": count / elapsed}), flush=True)
+    return 0
 
 
 def wait_until_idle():

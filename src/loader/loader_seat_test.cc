@@ -8,6 +8,7 @@
 
 #include "host/host_testing.h"
 #include "loader/ledger.h"
+#include "loader/seams.h"
 
 namespace foreload {
 namespace {
@@ -190,6 +191,23 @@ TEST(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {
   const auto told = learner.next(std::chrono::seconds(60));
   ASSERT_TRUE(told) << "it waits for the core";
   EXPECT_EQ(told->what, 1);
+}
+
+TEST(LoaderSeatTest, WithOneBatchAheadEverySampleStillComesOnceInAHostOfCoresThatATestChooses) {
+  const Ledger ledger(kSamples);
+  for (const std::string& host : {std::string(), fresh_host()}) {
+    EXPECT_EQ(0, in_child([&] {
+                LoaderOptions options = in_host(ledger, host);
+                options.cache = false;  // everything goes through the bytes of two batches
+                options.held_batches = 1;
+                auto loader = open_with_seams(options, {.slots = 2, .host_cores = 5});
+                if (!loader.ok()) return 1;
+                if (loader->stats().ring_slots != 2) return 2;
+                Seen seen;
+                if (!read_epoch(*loader, seen) || seen.size() != kSamples) return 3;
+                return host.empty() || (*Member::join(host, {}))->control().cores() == 5 ? 0 : 4;
+              }));
+  }
 }
 
 }  // namespace

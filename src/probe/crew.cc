@@ -53,14 +53,14 @@ Result<std::string> Crew::ask_one(std::size_t index, const std::string& line, Du
 
 Status Crew::tell_one(std::size_t index, const std::string& line) {
   if (children_[index].write_line(line)) return {};
-  return Error{Code::kIo, fmt::format("process {} of {} has ended and can not be told \"{}\"; see its message above",
-                                      index + 1, size(), line)};
+  return Error{Code::kIo,
+               fmt::format("process {} of {} has ended and can not be told \"{}\"", index + 1, size(), line)};
 }
 
 Result<std::string> Crew::answer(std::size_t index, Time deadline) {
   if (auto line = children_[index].read_line(deadline)) return std::move(*line);
   return Error{Code::kIo, fmt::format("process {} of {} has {}", index + 1, size(),
-                                      now() < deadline ? "ended; see its message above" : "not answered in time")};
+                                      now() < deadline ? "ended" : "not answered in time")};
 }
 
 }  // namespace foreload
