@@ -118,6 +118,26 @@ Result<Pair> start_half_cached(const HostBench& bench, const Half& half, unsigne
   return start_pair(bench, jobs, half.shared);
 }
 
+// All at the same time. Homes are those of the first epoch's first samples, so misses are random only after it.
+struct Cached {  // percent of the set
+  double apart = 0;
+  double together = 0;
+};
+Result<Cached> first_epoch(std::vector<Pair>& pairs, Bytes set) {
+  for (Pair& pair : pairs) {
+    for (Crew* crew : {&pair.apart, &pair.together}) FORELOAD_TRY(crew->tell("epoch"));
+  }
+  Cached cached;
+  for (Pair& pair : pairs) {
+    FORELOAD_ASSIGN(const auto apart, pair.apart.answers(60s));
+    FORELOAD_ASSIGN(const auto together, pair.together.answers(60s));
+    FORELOAD_ASSIGN(cached.apart, number_in(apart[0], "cached"));
+    FORELOAD_ASSIGN(cached.together, number_in(together[0], "cached"));
+  }
+  const auto all = static_cast<double>(set);
+  return Cached{100 * cached.apart / all, 100 * cached.together / all};
+}
+
 // Half of the samples are cached, and the others come from storage that is about as fast as prep: batches with more of
 // them are late.
 Status random_misses(const HostBench& bench) {
@@ -136,12 +156,7 @@ Status random_misses(const HostBench& bench) {
     FORELOAD_ASSIGN(Pair pair, start_half_cached(bench, half, ahead));
     pairs.push_back(std::move(pair));
   }
-  std::array<double, 2> cached{};
-  for (Pair& pair : pairs) {
-    FORELOAD_ASSIGN(const auto apart, ask_all(pair.apart, "warm", "cached"));
-    FORELOAD_ASSIGN(const auto together, ask_all(pair.together, "warm", "cached"));
-    cached = {apart[0] / static_cast<double>(set.bytes()), together[0] / static_cast<double>(set.bytes())};
-  }
+  FORELOAD_ASSIGN(const auto cached, first_epoch(pairs, set.bytes()));
   for (unsigned round = 0; round < kPeerRounds; ++round) {
     for (Pair& pair : pairs) FORELOAD_TRY(pair.measure());
   }
@@ -151,8 +166,8 @@ Status random_misses(const HostBench& bench) {
         fmt::format(
             "{} in one host / private; {} learners in step, batch {}, look-ahead {}; prep sleeps {} ms a sample, "
             "{} workers; {:.0f} % / {:.0f} % cached, 10 MB/s of storage for each; median of {} rounds",
-            pairs[i].rates(), kLearners, kBatch, kAhead[i], 1e3 * kPrepSeconds, kWorkers, 100 * cached[1],
-            100 * cached[0], kPeerRounds));
+            pairs[i].rates(), kLearners, kBatch, kAhead[i], 1e3 * kPrepSeconds, kWorkers, cached.together, cached.apart,
+            kPeerRounds));
   }
   return {};
 }
