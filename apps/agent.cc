@@ -12,6 +12,8 @@
 #include "host/workshop.h"
 #include "host_report.h"
 #include "number_flag.h"
+#include "serve/metrics.h"
+#include "serve/metrics_server.h"
 #include "signals.h"
 
 namespace foreload {
@@ -20,7 +22,9 @@ namespace {
 constexpr const char* kExamples =
     "  foreload agent --host job7 --memory 64GiB   lend all cores to the members of\n"
     "                                              host job7, and keep its cache warm\n"
-    "  foreload agent --host job7 --status         who is there, and how it goes";
+    "  foreload agent --host job7 --status         who is there, and how it goes\n"
+    "  foreload agent --host job7 --metrics 9464   tell Prometheus, on this machine,\n"
+    "                                              at http://127.0.0.1:9464/metrics";
 
 constexpr Duration kLook = std::chrono::milliseconds(100);
 constexpr Bytes kScratch = 32_MiB;  // of a worker
@@ -28,6 +32,7 @@ constexpr Bytes kScratch = 32_MiB;  // of a worker
 struct AgentOptions {
   std::string host;
   std::string memory;
+  std::string metrics;
   unsigned threads = 0;
   bool status = false;
 };
@@ -42,20 +47,64 @@ Result<Json> status(const AgentOptions& options, const Output& output) {
   return host_json(*survey);
 }
 
-// A member that consumes nothing, until a signal comes.
-Result<Json> serve(const AgentOptions& options, const Output& output) {
+// It ends from the last to the first: no sample is begun any more, those at hand are finished and the cores given back;
+// caches are let go of; then it leaves.
+struct Agent {
+  std::shared_ptr<Member> member;
+  std::unique_ptr<MetricsServer> metrics;  // null: nobody asked for it
+  std::unique_ptr<Keeper> keeper;
+  std::shared_ptr<Workshop> workshop;
+};
+
+Result<std::unique_ptr<MetricsServer>> serve_metrics(const ListenAddress& address, Member& member,
+                                                     const Output& output) {
+  const auto text = [&member]() -> std::optional<std::string> {
+    const auto survey = survey_host(member);
+    return survey ? std::optional(metrics_text(*survey)) : std::nullopt;
+  };
+  FORELOAD_ASSIGN(auto server, MetricsServer::start(address, text));
+  if (!address.is_loopback()) {
+    output.warn(fmt::format("metrics can be read by whoever reaches {}: there is no password and no encryption",
+                            server->address().text()));
+  }
+  return server;
+}
+
+Result<Agent> start(const AgentOptions& options, const Output& output) {
+  std::optional<ListenAddress> address;
+  if (!options.metrics.empty()) {
+    FORELOAD_ASSIGN(address, ListenAddress::parse(options.metrics));
+  }
   JoinOptions join{.own_budget = available_memory() / 2};
   if (!options.memory.empty()) {
     FORELOAD_ASSIGN(join.budget, parse_bytes(options.memory));
   }
-  FORELOAD_ASSIGN(auto member, Member::join(options.host, join));
+  Agent agent;
+  FORELOAD_ASSIGN(agent.member, Member::join(options.host, join));
   const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
-  FORELOAD_TRY(member->reserve_more(threads * kScratch));
-  FORELOAD_ASSIGN(const auto keeper, Keeper::start(member));
-  FORELOAD_ASSIGN(const auto workshop, Workshop::open(member, {.threads = threads, .scratch = threads * kScratch}));
+  FORELOAD_TRY(agent.member->reserve_more(threads * kScratch));
+  if (address) {
+    FORELOAD_ASSIGN(agent.metrics, serve_metrics(*address, *agent.member, output));
+  }
+  FORELOAD_ASSIGN(agent.keeper, Keeper::start(agent.member));
+  FORELOAD_ASSIGN(agent.workshop, Workshop::open(agent.member, {.threads = threads, .scratch = threads * kScratch}));
+  return agent;
+}
+
+// A member that consumes nothing, until a signal comes.
+Result<Json> serve(const AgentOptions& options, const Output& output) {
+  FORELOAD_ASSIGN(const Agent agent, start(options, output));
+  const std::string url = agent.metrics ? fmt::format("http://{}/metrics", agent.metrics->address().text()) : "";
+  const Bytes budget = agent.member->control().budget();
   output.line("{} host \"{}\": {}, {} for all members; end with Ctrl-C or SIGTERM",
-              member->created() ? "made" : "joined", options.host, counted(threads, "prep thread"),
-              format_bytes(member->control().budget()));
+              agent.member->created() ? "made" : "joined", options.host,
+              counted(agent.workshop->threads(), "prep thread"), format_bytes(budget));
+  if (agent.metrics) output.line("metrics: {}", url);
+  output.report_now({{"host", options.host},
+                     {"made", agent.member->created()},
+                     {"threads", agent.workshop->threads()},
+                     {"budget_bytes", budget},
+                     {"metrics", agent.metrics ? Json(url) : Json()}});
   while (caught_signal() == 0) std::this_thread::sleep_for(kLook);
   return Error{Code::kCancelled, "stopped by a signal"};
 }
@@ -70,7 +119,11 @@ Command agent_command(CLI::App& app) {
   command->add_option("--memory", options->memory,
                       "Budget of the whole host (64GiB); default: what it has, or half of what is free");
   add_number(*command, "--threads", options->threads, "Prep threads; 0: one per usable core");
-  command->add_flag("--status", options->status, "Show the host instead of joining it");
+  command
+      ->add_option("--metrics", options->metrics,
+                   "Serve metrics for Prometheus: PORT (on this machine only), HOST:PORT or [::1]:PORT; port 0: any")
+      ->check(refuse_empty);
+  command->add_flag("--status", options->status, "Show the host instead of joining it")->excludes("--metrics");
   return {command, [options](const Output& output) {
             return options->status ? status(*options, output) : serve(*options, output);
           }};

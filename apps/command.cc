@@ -28,6 +28,12 @@ Json report_head(const std::string& command) {
   return report;
 }
 
+Json report_of(const std::string& command, const Json& body) {
+  Json report = report_head(command);
+  report.update(body);
+  return report;
+}
+
 void print_error(const std::string& command, const Error& error, bool json) {
   const std::string message = printable(error.message, kLongestLine);
   print_err(fmt::format("foreload: {}\n", message));
@@ -62,16 +68,13 @@ int code_of_output(const std::string& command) {
 int run_one(const Command& command) {
   const std::string name = command.app->get_name();
   const bool json = command.app->count("--json") > 0;
-  Result<Json> body = run_guarded(command, Output(json));
+  const Output output(name, json);
+  Result<Json> body = run_guarded(command, output);
   if (!body) {
-    print_error(name, body.error(), json);
+    print_error(name, body.error(), json && !output.reported());
     return exit_code(body.error());
   }
-  if (json) {
-    Json report = report_head(name);
-    report.update(*body);
-    print_json(report);
-  }
+  if (json) print_json(report_of(name, *body));
   return code_of_output(name);
 }
 
@@ -142,6 +145,12 @@ int report_usage(CLI::App& app, const CLI::ParseError& problem, const std::vecto
 }
 
 }  // namespace
+
+void Output::report_now(const Json& body) const {
+  if (!json_) return;
+  print_json(report_of(command_, body));
+  reported_ = true;
+}
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& purpose, const std::string& examples) {
   CLI::App* command = app.add_subcommand(name, purpose);

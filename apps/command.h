@@ -25,8 +25,13 @@ inline constexpr std::size_t kLongestLine = 4000;  // of what is printed
 // What a command may print. With --json, standard output holds one JSON object and nothing else.
 class Output {
  public:
-  explicit Output(bool json) : json_(json) {}
+  Output(std::string command, bool json) : command_(std::move(command)), json_(json) {}
   bool json() const { return json_; }
+
+  // The report of a command that goes on until a signal ends it: now, because whoever started it needs to know. With
+  // --json only.
+  void report_now(const Json& body) const;
+  bool reported() const { return reported_; }
 
   // A line for people.
   template <typename... Args>
@@ -42,7 +47,9 @@ class Output {
   // Names of files and samples must not be able to write to the terminal.
   static std::string on_one_line(const std::string& text) { return printable(text, kLongestLine) + "\n"; }
 
+  std::string command_;
   bool json_;
+  mutable bool reported_ = false;
 };
 
 struct Command {

@@ -27,6 +27,7 @@ double hits(const LearnerReport& report) {
 }
 
 std::string helpers(const StreamSurvey& stream) {
+  if (stream.fed_by != 0) return fmt::format("as for {}", stream.fed_by);
   std::uint64_t all = 0;
   for (const auto& helper : stream.prepared_by) all += helper.samples;
   std::string text;
@@ -40,17 +41,13 @@ std::string helpers(const StreamSurvey& stream) {
 }  // namespace
 
 std::vector<std::string> host_lines(const HostSurvey& survey) {
-  Bytes streams = 0;
-  Bytes homes = 0;
-  Bytes own = 0;
-  for (const StreamSurvey& stream : survey.streams) streams += stream.bytes;
-  for (const ArenaSurvey& arena : survey.arenas) homes += arena.reserved;
-  for (const MemberInfo& member : survey.members) own += member.reserved;
+  const HostSurvey::Memory& memory = survey.memory;
   std::vector<std::string> lines{
-      fmt::format("host {}: {}, {}", survey.name, counted(survey.members.size(), "member"),
-                  counted(survey.cores, "core")),
-      fmt::format("memory {} of {}: cache {}, batches and transit {}, scratch {}", format_bytes(streams + homes + own),
-                  format_bytes(survey.budget), format_bytes(homes), format_bytes(streams), format_bytes(own)),
+      fmt::format("host {}: {}, {} of {} at work", survey.name, counted(survey.members.size(), "member"),
+                  survey.cores_in_use, counted(survey.cores, "core")),
+      fmt::format("memory {} of {}: cache {}, batches and transit {}, scratch {}",
+                  format_bytes(memory.arenas + memory.streams + memory.members), format_bytes(survey.budget),
+                  format_bytes(memory.arenas), format_bytes(memory.streams), format_bytes(memory.members)),
       fmt::format("{:>8} {:>9} {:>6} {:>9} {:>9} {:>7} {:>7} {:>7}  {}", "process", "rank", "queue", "step",
                   "samples/s", "fetch", "prep", "memory", "prepared by")};
   for (const StreamSurvey& stream : survey.streams) {
@@ -90,6 +87,7 @@ Json host_json(const HostSurvey& survey) {
          {"world", stream.world},
          {"slots", stream.slots},
          {"published", stream.published},
+         {"fed_by", stream.fed_by == 0 ? Json(nullptr) : Json(stream.fed_by)},
          {"step_s", seconds(stream.pace.step)},
          {"batches", report.batches},
          {"samples", report.samples},
@@ -101,8 +99,13 @@ Json host_json(const HostSurvey& survey) {
          {"region_bytes", stream.bytes},
          {"prepared_by", std::move(helped)}});
   }
-  return {{"host", survey.name},           {"budget_bytes", survey.budget}, {"cores", survey.cores},
-          {"members", std::move(members)}, {"arenas", std::move(arenas)},   {"learners", std::move(learners)}};
+  return {{"host", survey.name},
+          {"budget_bytes", survey.budget},
+          {"cores", survey.cores},
+          {"cores_in_use", survey.cores_in_use},
+          {"members", std::move(members)},
+          {"arenas", std::move(arenas)},
+          {"learners", std::move(learners)}};
 }
 
 }  // namespace foreload

@@ -42,6 +42,16 @@ struct LoaderFlags::Texts {
   bool no_cache = false;
 };
 
+namespace {
+
+void declare_host(CLI::App& command, LoaderOptions& o) {
+  command.add_option("--host", o.host, "Share cache and prep with all who give this name; --memory is for all of them");
+  command.add_flag("--follow", o.follow,
+                   "With --host: begin with the next epoch of a job that has the same batches, and share them with it");
+}
+
+}  // namespace
+
 LoaderFlags::LoaderFlags(CLI::App& command)
     : options_(std::make_shared<LoaderOptions>()), texts_(std::make_shared<Texts>()) {
   LoaderOptions& o = *options_;
@@ -60,7 +70,7 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command
       .add_option("--disk", o.disk, "Folder on a local disk that keeps samples between epochs and runs; default: none")
       ->check(refuse_empty);
-  command.add_option("--host", o.host, "Share cache and prep with all who give this name; --memory is for all of them");
+  declare_host(command, o);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
   command.add_option("--chain", t.chain,

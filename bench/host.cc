@@ -92,16 +92,17 @@ Status one_process(const HostBench& bench) {
 Status slot_cost(const HostBench& bench) {
   constexpr std::uint64_t kTurns = 200'000;
   FORELOAD_ASSIGN(auto ring, Ring::create({.slots = 2, .batch = 1, .sample_bytes = 64}));
+  ring->begin(0);
   std::vector<double> costs;
   for (unsigned round = 0; round < bench.rounds; ++round) {
     const Time start = now();
-    for (std::uint64_t n = 0; n < kTurns; ++n) {
+    for (std::uint64_t n = round * kTurns; n < (round + 1) * kTurns; ++n) {
       const auto slot = ring->free_slot();
       ring->open(*slot, {.number = n, .step = n, .first = n, .count = 1});
       ring->mark_ready({*slot, 0}, {.id = n}, {}, start);
       const auto item = ring->claim();
       if (ring->finish(*item, {})) ring->publish(item->slot);
-      ring->release(*ring->take(n));
+      ring->release(Ring::kOwnReader, *ring->take(Ring::kOwnReader, n));
     }
     costs.push_back(1e6 * seconds(now() - start) / kTurns);
   }

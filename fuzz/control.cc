@@ -20,6 +20,7 @@ void look(const Control& control) {
   for (const foreload::ObjectInfo& object : control.objects()) (void)control.object(object.id);
   for (const foreload::MemberInfo& member : control.members()) (void)control.is_alive(member.id);
   if (control.cores() < 1 || control.cores() > Control::kMostCores) std::abort();
+  if (control.cores_in_use(foreload::now()) > control.cores()) std::abort();
 }
 
 void take_part(Control& control) {

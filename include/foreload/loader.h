@@ -92,6 +92,8 @@ struct LoaderOptions {
   unsigned held_batches = 2;  // how many batches the caller may hold at once
   std::string host{};         // processes of this machine that give the same name share cache and prep; `memory` is for
                               // all of them together. Empty: this process alone
+  bool follow = false;        // with a host: begin where another job with the same batches begins its next epoch, and
+                              // read them together with it, unless it is still at this one's first batch
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   Epoch epochs = 0;  // how many will be read; 0: not known. Nothing is fetched beyond them

@@ -27,6 +27,7 @@ class Delivery:
         self._never_empty = settings.options["world"] == 1 or settings.options["last_batch"] != "ragged"
         self._convert: Optional[Callable[[Any], Any]] = None
         self._pinned: Optional[Callable[[], None]] = None
+        self._pin_each = self._mapped and self._pin  # batch, by a copy
 
     def deliver(self, batch: Any) -> Any:
         if self._convert is None:
@@ -37,6 +38,8 @@ class Delivery:
             item = (self._images(batch), self._convert(batch.labels))
         else:
             item = self._item(batch)
+        if self._pin_each and self._output == "torch":
+            item = _tensors.pinned(item)
         return self._batch_transform(item) if self._batch_transform else item
 
     def unpin(self) -> None:
@@ -49,8 +52,11 @@ class Delivery:
         self._output = _tensors.resolve(self._output)
         convert = _tensors.converter(self._output)
         if self._pin and not self._mapped and self._output == "torch" and self._pinned is None:
-            self._pinned = _pin(*self._engine.batch_memory())
-        usual = self._shape == "pair" and not (self._mapped or self._special or self._callables or self._batch_transform)
+            address, size = self._engine.batch_memory()
+            self._pin_each = size == 0 and _tensors.has_device()  # in a host batches come from several jobs' memory
+            self._pinned = _pin(address, size) if size > 0 else None
+        usual = self._shape == "pair" and not (self._mapped or self._special or self._callables or self._batch_transform
+                                               or self._pin_each)
         if usual and self._output == "torch" and self._never_empty and self._engine.describe()["dtype"] not in ("u16", "u32"):
             self.from_dlpack = _tensors.dlpack_reader()
             self.simple = True
@@ -78,8 +84,6 @@ class Delivery:
             made = self._called(batch, index, sample if alone else sample[0])
             batch.samples[index] = made if alone else (made, *sample[1:])
         item = _mapped.collate(self._output, batch, self._collate_fn)
-        if self._pin and self._output == "torch":
-            item = _tensors.pinned(item)
         if self._shape == "pair":
             return item
         ids, positions = (_tensors.stack(self._output, numbers) for numbers in (batch.ids, batch.positions))
@@ -132,7 +136,7 @@ def _pin(address: int, size: int) -> Optional[Callable[[], None]]:
     """Registers the ring's memory with CUDA; returns what undoes it, or None without a device."""
     import torch
 
-    if not torch.cuda.is_available():
+    if not _tensors.has_device():
         return None
     runtime = torch.cuda.cudart()
     code = int(runtime.cudaHostRegister(address, size, 0))

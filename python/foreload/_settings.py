@@ -18,7 +18,7 @@ MEANINGLESS = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "pin_memory_device": ("", "the device of pinned memory is the current one"),
 }
-FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache", "trust_index")
+FLAGS = ("shuffle", "pin_memory", "drop_last", "as_dict", "with_ids", "cache", "trust_index", "follow")
 PATHS = ("index_folder", "record", "disk")
 WORDS = ("label_field", "io", "storage")
 DEFAULT_SHAPES = ((3, 224, 224), (224, 224, 3))  # of images without a transform
@@ -218,6 +218,7 @@ def read(given: Dict[str, Any]) -> Settings:
         raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
     settings.host = host_name(given["host"])
+    options["follow"] = given["follow"]
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])
     options.update(order_options(given))

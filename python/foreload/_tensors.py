@@ -99,11 +99,17 @@ def like(item: Any, parts: Iterable[Any]) -> Any:
     return type(item)(*parts) if hasattr(item, "_fields") else type(item)(parts)
 
 
+def has_device() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 def pinned(item: Any) -> Any:
     """The tensors of a batch in page-locked memory, if there is a CUDA device."""
     import torch
 
-    if not torch.cuda.is_available():
+    if not has_device():
         return item
     if isinstance(item, torch.Tensor):
         return item.pin_memory()

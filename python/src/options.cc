@@ -109,6 +109,7 @@ LoaderOptions read_options(const py::dict& given) {
   read_order(reader, options);
   reader.read("memory", options.memory);
   reader.read("host", options.host);
+  reader.read("follow", options.follow);
   reader.read("disk", options.disk);
   reader.read("disk_bytes", options.disk_bytes);
   reader.read("threads", options.threads);

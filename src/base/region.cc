@@ -20,6 +20,14 @@ Result<Region> Region::map_file(int file, Bytes offset, Bytes bytes, const char*
   return map(MAP_SHARED, file, offset, bytes, purpose);
 }
 
+Result<Region> Region::map_copy(int file, Bytes offset, Bytes bytes, const char* purpose) {
+  return map(MAP_PRIVATE | MAP_NORESERVE, file, offset, bytes, purpose);
+}
+
+void Region::forget(Bytes offset, Bytes bytes) const {
+  FORELOAD_CHECK(madvise(data_ + offset, bytes, MADV_DONTNEED) == 0, "pages of a copy can be given up");
+}
+
 Result<Region> Region::map(int flags, int file, Bytes offset, Bytes bytes, const char* purpose) {
   if (bytes == 0) return Region(nullptr, 0);
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, file, static_cast<off_t>(offset));

@@ -16,11 +16,15 @@ class Region {
   // A part of the file, shared with whoever else maps it. The descriptor may be closed afterwards. REQUIRES: `offset`
   // is a multiple of the page size.
   static Result<Region> map_file(int file, Bytes offset, Bytes bytes, const char* purpose);
+  // As map_file, but a page that is written to becomes this process's own, until forget().
+  static Result<Region> map_copy(int file, Bytes offset, Bytes bytes, const char* purpose);
   Region(Region&& other) noexcept;
   Region& operator=(Region&& other) noexcept;
   ~Region();
 
   std::span<std::byte> bytes() const { return {data_, size_}; }
+  // Of a copy: what this process wrote there; the file is seen again. REQUIRES: whole pages.
+  void forget(Bytes offset, Bytes bytes) const;
 
  private:
   Region(std::byte* data, std::size_t size) : data_(data), size_(size) {}

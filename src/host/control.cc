@@ -248,6 +248,7 @@ Result<Control::Found> Control::find_or_add(const ObjectKey& key, Bytes bytes, B
   entry.bytes = bytes;
   entry.reserved = reserve;
   entry.last_used = now().count();
+  entry.lead = 0;
   for (auto& share : entry.shares) share = 0;
   entry.shares[self_->index] = share_of(*self_, true);
   entry.word = ClaimWord{.phase = kReady, .generation = static_cast<std::uint16_t>(before.generation + 1)}.packed();
@@ -315,6 +316,35 @@ Status Control::collect() {
     object.word = ClaimWord{.phase = kFree, .generation = word.generation}.packed();
   }
   return {};
+}
+
+std::vector<Control::Lead> Control::leads(std::uint64_t first) const {
+  std::vector<Lead> found;
+  for (unsigned i = 0; i < kMostObjects; ++i) {
+    const ObjectEntry& object = block().objects[i];
+    const std::uint64_t serial = object.lead.load();
+    if (serial == 0 || ClaimWord::unpack(object.word.load()).phase != kReady) continue;
+    const ObjectInfo ring = info(i);
+    if (ring.key.kind == ObjectKey::Kind::kRing && ring.key.first == first && ring.users != 0)
+      found.push_back({ring.id, serial});
+  }
+  return found;
+}
+
+Result<bool> Control::lead(ObjectId own, std::span<const Lead> known) {
+  const Lock lock(*this);
+  FORELOAD_TRY(lock.held());
+  ObjectEntry* ring = entry(own);
+  if (ring == nullptr) return Error{Code::kNotFound, "the shared memory was let go of meanwhile"};
+  for (const Lead& other : leads(ring->first)) {
+    if (other.object != own && std::ranges::find(known, other) == known.end()) return false;
+  }
+  ring->lead = block().leads.fetch_add(1) + 1;
+  return true;
+}
+
+void Control::end_lead(ObjectId own) {
+  if (ObjectEntry* ring = entry(own)) ring->lead = 0;
 }
 
 std::optional<ObjectInfo> Control::object(ObjectId object) const {

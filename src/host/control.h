@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/claim_word.h"
@@ -92,6 +93,19 @@ class Control {
   Status withdraw(ObjectId object);
   Status collect();  // ends objects that nobody holds any more
 
+  // Rings with the same first half of their keys have the same batches. Who wants them reads one that is fed, or else
+  // feeds its own: then all others must know of it. False: another one is fed that is not among `known`. end_lead(): it
+  // is not fed any more.
+  struct Lead {
+    ObjectId object = 0;
+    std::uint64_t serial = 0;  // of all leads of a host
+
+    bool operator==(const Lead&) const = default;
+  };
+  std::vector<Lead> leads(std::uint64_t first) const;
+  Result<bool> lead(ObjectId own, std::span<const Lead> known);
+  void end_lead(ObjectId own);
+
   std::optional<ObjectInfo> object(ObjectId object) const;
   std::vector<ObjectInfo> objects() const;
   std::uint32_t version() const;  // grows when objects come, go or change hands
@@ -103,6 +117,7 @@ class Control {
   // nothing to do; one that was taken by the dead, or by somebody who has not renewed it for a while, is free.
   static constexpr unsigned kMostCores = 256;
   unsigned cores() const;
+  unsigned cores_in_use(Time now) const;
   WorkSignal& work_signal() const;  // raised when a sample is ready, or a core free
   struct Core {
     unsigned index = 0;

@@ -34,6 +34,15 @@ unsigned Control::cores() const {
   return std::clamp(block().cores, 1u, kMostCores);
 }
 
+unsigned Control::cores_in_use(Time now) const {
+  unsigned count = 0;
+  for (unsigned i = 0; i < cores(); ++i) {
+    const CoreEntry& core = block().core_table[i];
+    if (ClaimWord::unpack(core.word.load()).phase != 0 && !is_idle(core.renewed.load(), now)) ++count;
+  }
+  return count;
+}
+
 WorkSignal& Control::work_signal() const {
   return block().work;
 }

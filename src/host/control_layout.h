@@ -7,7 +7,7 @@
 
 namespace foreload {
 
-inline constexpr std::uint64_t kControlMagic = 0x31306c7274634c46;  // "FLctrl01"
+inline constexpr std::uint64_t kControlMagic = 0x32306c7274634c46;  // "FLctrl02"
 
 struct alignas(64) Control::MemberEntry {
   std::atomic<std::uint64_t> word{0};
@@ -23,6 +23,7 @@ struct alignas(64) Control::ObjectEntry {
   std::atomic<std::uint64_t> first{0};
   std::atomic<std::uint64_t> second{0};
   std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> lead{0};  // of a ring that others may read: which time it is that somebody began to
   std::array<std::atomic<std::uint32_t>, kMostMembers> shares{};
 };
 
@@ -41,6 +42,7 @@ struct Control::Block {
   alignas(64) WorkSignal work;
   std::atomic<std::uint64_t> lock{0};  // ClaimWord of the holder; phase 1
   std::atomic<std::uint32_t> lock_signal{0};
+  std::atomic<std::uint64_t> leads{0};  // so many times somebody began to feed a ring that others may read
   std::array<CoreEntry, kMostCores> core_table;
   std::array<MemberEntry, kMostMembers> members;
   std::array<ObjectEntry, kMostObjects> objects;

@@ -93,8 +93,9 @@ class HostChild {
     ::kill(pid_, SIGSTOP);
     if (::waitpid(pid_, &status, WUNTRACED) != pid_ || !WIFSTOPPED(status)) ADD_FAILURE() << "it does not stop";
   }
-  void finish() { to_ = Descriptor(); }  // it may end by itself
-  int wait() {                           // its status
+  void go() const { (void)!::write(to_.get(), "g", 1); }  // ends its wait_for_end(), once
+  void finish() { to_ = Descriptor(); }                   // it may end by itself
+  int wait() {                                            // its status
     int status = -1;
     if (pid_ > 0 && ::waitpid(pid_, &status, 0) != pid_) ADD_FAILURE() << "no such child";
     pid_ = -1;

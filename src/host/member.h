@@ -56,6 +56,7 @@ class Member : public std::enable_shared_from_this<Member> {
 
   Control& control() { return control_; }
   MemberId id() const { return *control_.self(); }
+  const HostName& name() const { return name_; }
   bool created() const { return created_; }  // the host, when it joined
 
   // The object with this key, to use it: another member's memory, or new memory. When room is needed, caches that

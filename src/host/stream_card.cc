@@ -6,12 +6,13 @@
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3130647261434c46;  // "FLCard01"
+constexpr std::uint64_t kMagic = 0x3230647261434c46;  // "FLCard02"
 
 struct CardBytes {
   std::uint64_t magic;
   std::uint64_t slots, batch, sample_bytes, ragged_element, mixes, rows;
   std::uint64_t arena, seed, positions, homes, rank, world;
+  std::array<std::uint64_t, 2> content;
   std::uint64_t dtype, layout, decode;
   std::uint64_t limit_bytes, limit_pixels, limit_scans, limit_replacements;
   std::uint64_t text;  // bytes of the chain's text, which follows
@@ -45,6 +46,7 @@ Status write_card(const StreamCard& card, std::span<std::byte> into) {
                         .homes = card.homes,
                         .rank = card.rank,
                         .world = card.world,
+                        .content = card.content,
                         .dtype = static_cast<std::uint64_t>(card.chain.dtype),
                         .layout = static_cast<std::uint64_t>(card.chain.layout),
                         .decode = static_cast<std::uint64_t>(card.chain.decode),
@@ -81,6 +83,7 @@ Result<StreamCard> read_card(std::span<const std::byte> from, Bytes region) {
                   .homes = bytes.homes,
                   .rank = static_cast<std::uint32_t>(bytes.rank),
                   .world = static_cast<std::uint32_t>(bytes.world),
+                  .content = bytes.content,
                   .chain = {.dtype = static_cast<DType>(bytes.dtype),
                             .layout = static_cast<Layout>(bytes.layout),
                             .limits = {.sample_bytes = bytes.limit_bytes,

@@ -6,6 +6,7 @@
 // Whoever reads a card does not trust its writer.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -27,6 +28,7 @@ struct StreamCard {
   ObjectId homes = 0;  // the shared arena; 0: none
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
+  std::array<std::uint64_t, 2> content{};  // hash of all that its batches depend on
   ChainOptions chain{};
 
   Bytes ring_offset() const { return kBytes + arena; }

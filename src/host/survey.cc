@@ -1,6 +1,10 @@
 #include "host/survey.h"
 
+#include <algorithm>
 #include <bit>
+
+#include "base/clock.h"
+#include "host/stream_card.h"
 
 namespace foreload {
 namespace {
@@ -8,14 +12,90 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(2);
 constexpr unsigned kNoMember = kMostMembers;  // whoever looks is none
 
-std::uint32_t process_of(const std::vector<MemberInfo>& members, unsigned index) {
+const MemberInfo* member_at(const std::vector<MemberInfo>& members, unsigned index) {
   for (const MemberInfo& member : members) {
-    if (member.id.index == index) return member.process;
+    if (member.id.index == index) return &member;
   }
-  return 0;
+  return nullptr;
+}
+
+ArenaSurvey survey_arena(const ObjectInfo& object) {
+  return {.id = object.id,
+          .bytes = object.bytes,
+          .reserved = object.reserved,
+          .users = static_cast<unsigned>(std::popcount(object.users)),
+          .holders = static_cast<unsigned>(std::popcount(object.holders))};
+}
+
+// Nothing: it has no learner, or can not be read.
+std::optional<StreamSurvey> survey_stream(const ObjectInfo& object, const std::vector<MemberInfo>& members,
+                                          const ObjectMemory& memory_of) {
+  const MemberInfo* learner = member_at(members, static_cast<unsigned>(std::countr_zero(object.users)));
+  if (learner == nullptr) return std::nullopt;
+  const auto memory = memory_of(object);
+  if (!memory) return std::nullopt;
+  const auto card = read_card(memory->bytes(), memory->bytes().size());
+  if (!card.ok()) return std::nullopt;
+  auto region =
+      Region::map_file(memory->file(), card->ring_offset(), memory->bytes().size() - card->ring_offset(), "a stream");
+  if (!region.ok()) return std::nullopt;
+  const auto ring = Ring::attach(card->ring, std::move(*region));
+  StreamSurvey stream{.id = object.id,
+                      .process = learner->process,
+                      .rank = card->rank,
+                      .world = card->world,
+                      .slots = ring->slots(),
+                      .published = ring->published(),
+                      .pace = ring->pace(Ring::kOwnReader),
+                      .report = ring->report(),
+                      .bytes = object.bytes};
+  for (const MemberInfo& member : members) {
+    const std::uint64_t samples = ring->prepared_by(member.id.index);
+    if (samples > 0) stream.prepared_by.push_back({member.id.index, member.process, samples});
+  }
+  return stream;
+}
+
+// A learner that reads another job's stream waits for the batches of that one.
+void tell_company(std::vector<StreamSurvey>& streams) {
+  for (StreamSurvey& stream : streams) {
+    const auto read = std::ranges::find(streams, stream.report.reads, &StreamSurvey::id);
+    if (stream.report.reads == 0 || read == streams.end()) continue;
+    stream.fed_by = read->process;
+    stream.published = read->published;
+  }
 }
 
 }  // namespace
+
+std::optional<HostSurvey> survey_host(const std::string& name, const Control& control, const ObjectMemory& memory) {
+  HostSurvey survey{
+      .name = name, .budget = control.budget(), .cores = control.cores(), .cores_in_use = control.cores_in_use(now())};
+  survey.members = control.members();
+  std::erase_if(survey.members, [](const MemberInfo& member) { return !member.alive; });
+  if (survey.members.empty()) return std::nullopt;
+  for (const MemberInfo& member : survey.members) survey.memory.members += member.reserved;
+  for (const ObjectInfo& object : control.objects()) {
+    const bool is_arena = object.key.kind == ObjectKey::Kind::kArena;
+    (is_arena ? survey.memory.arenas : survey.memory.streams) += object.reserved;
+    if (is_arena) {
+      survey.arenas.push_back(survey_arena(object));
+    } else if (auto stream = survey_stream(object, survey.members, memory)) {
+      survey.streams.push_back(std::move(*stream));
+    }
+  }
+  tell_company(survey.streams);
+  return survey;
+}
+
+std::optional<HostSurvey> survey_host(Member& member) {
+  const auto memory = [&member](const ObjectInfo& object) -> std::shared_ptr<const SharedMemory> {
+    auto held = member.fetch(object.id);
+    if (!held.ok()) return nullptr;
+    return {*held, &(*held)->memory()};
+  };
+  return survey_host(member.name().text(), member.control(), memory);
+}
 
 Result<std::optional<Observer>> Observer::open(const std::string& host) {
   FORELOAD_ASSIGN(HostName name, HostName::parse(host));
@@ -24,58 +104,14 @@ Result<std::optional<Observer>> Observer::open(const std::string& host) {
   return std::optional<Observer>(Observer(std::move(name), std::move(*control)));
 }
 
-const Observer::Watched* Observer::watch(const ObjectInfo& object) {
-  const auto known = watched_.find(object.id);
-  if (known != watched_.end()) return known->second ? &*known->second : nullptr;
-  auto& watched = watched_[object.id];
-  auto file = ask_holders(name_, object, kNoMember);
-  if (!file) return nullptr;
-  auto memory = SharedMemory::adopt(std::move(*file), object.bytes, "a stream");
-  if (!memory.ok()) return nullptr;
-  const auto card = read_card(memory->bytes(), object.bytes);
-  if (!card.ok()) return nullptr;
-  auto region = Region::map_file(memory->file(), card->ring_offset(), object.bytes - card->ring_offset(), "a stream");
-  if (!region.ok()) return nullptr;
-  watched.emplace(Watched{*card, Ring::attach(card->ring, std::move(*region))});
-  return &*watched;
-}
-
-std::optional<HostSurvey> Observer::look() {
-  HostSurvey survey{.name = name_.text(), .budget = control_.budget(), .cores = control_.cores()};
-  survey.members = control_.members();
-  std::erase_if(survey.members, [](const MemberInfo& member) { return !member.alive; });
-  if (survey.members.empty()) return std::nullopt;
-  std::map<ObjectId, std::optional<Watched>> still;
-  for (const ObjectInfo& object : control_.objects()) {
-    if (object.key.kind == ObjectKey::Kind::kArena) {
-      survey.arenas.push_back({.id = object.id,
-                               .bytes = object.bytes,
-                               .reserved = object.reserved,
-                               .users = static_cast<unsigned>(std::popcount(object.users)),
-                               .holders = static_cast<unsigned>(std::popcount(object.holders))});
-      continue;
-    }
-    const Watched* watched = object.users == 0 ? nullptr : watch(object);
-    if (watched == nullptr) continue;
-    const Ring& ring = *watched->ring;
-    StreamSurvey stream{.id = object.id,
-                        .process = process_of(survey.members, static_cast<unsigned>(std::countr_zero(object.users))),
-                        .rank = watched->card.rank,
-                        .world = watched->card.world,
-                        .slots = ring.slots(),
-                        .published = ring.published(),
-                        .pace = ring.pace(),
-                        .report = ring.report(),
-                        .bytes = object.bytes};
-    for (const MemberInfo& member : survey.members) {
-      const std::uint64_t samples = ring.prepared_by(member.id.index);
-      if (samples > 0) stream.prepared_by.push_back({member.process, samples});
-    }
-    survey.streams.push_back(std::move(stream));
-    still[object.id] = std::move(watched_[object.id]);
-  }
-  watched_ = std::move(still);
-  return survey;
+std::optional<HostSurvey> Observer::look() const {
+  const auto memory = [this](const ObjectInfo& object) -> std::shared_ptr<const SharedMemory> {
+    auto file = ask_holders(name_, object, kNoMember);
+    if (!file) return nullptr;
+    auto adopted = SharedMemory::adopt(std::move(*file), object.bytes, "a stream");
+    return adopted.ok() ? std::make_shared<const SharedMemory>(std::move(*adopted)) : nullptr;
+  };
+  return survey_host(name_.text(), control_, memory);
 }
 
 }  // namespace foreload

@@ -26,7 +26,11 @@ Bytes whole_pages(Bytes bytes) {
 }  // namespace
 
 Status check_host(const LoaderOptions& options) {
-  if (options.host.empty()) return {};
+  if (options.host.empty()) {
+    if (!options.follow) return {};
+    return Error{Code::kInvalid,
+                 "follow is for jobs that share a host (--host, host): give its name, or leave out follow"};
+  }
   if (evicts(options.eviction)) {
     return Error{Code::kInvalid,
                  "eviction belady and lru are for processes that can not share a cache; members of a host share one: "
@@ -77,7 +81,10 @@ Status HostSeat::plan(const Needs& needs) {
   }
   const MemoryPlan& memory = sized_.memory;
   arena_options_ = arena_options(needs.source.size(), memory);
-  const Bytes share = memory.scratch + memory.bounce;
+  // Batches that the caller holds become this process's own where it writes to them.
+  const Bytes written = needs.options.held_batches *
+                        Ring::region_bytes(ring_options(needs.chain, needs.stream.assignment(), needs.source, 1));
+  const Bytes share = memory.scratch + memory.bounce + written;
   FORELOAD_TRY(member_->reserve_more(share));
   share_ = share;
   return {};
@@ -124,9 +131,10 @@ Status HostSeat::open_stream(const Needs& needs) {
            .homes = homes_ ? homes_->id() : 0,
            .rank = needs.options.rank,
            .world = needs.options.world,
+           .content = content_of(needs.options, needs.source, needs.stream, needs.chain_options),
            .chain = needs.chain_options};
   std::random_device random;
-  const ObjectKey key{ObjectKey::Kind::kRing, std::uint64_t{random()} << 32 | random(), std::uint64_t{random()}};
+  const ObjectKey key{ObjectKey::Kind::kRing, card_.content[0], std::uint64_t{random()} << 32 | random()};
   const Bytes bytes = card_.region_bytes();
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, bytes));
@@ -135,13 +143,17 @@ Status HostSeat::open_stream(const Needs& needs) {
     FORELOAD_ASSIGN(Region batches,
                     Region::map_file(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
     own_arena_ = Arena::create(arena_options_, std::move(transit));
+    FORELOAD_ASSIGN(Region view,
+                    Region::map_copy(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
     own_ring_ = Ring::create(card_.ring, std::move(batches));
+    own_ring_->set_view(std::move(view));
     return write_card(card_, memory.bytes());
   };
   FORELOAD_ASSIGN(stream_, member_->open({.key = key, .bytes = bytes, .reserve = bytes, .fill = fill}));
   // Batches that somebody keeps keep the ring when the loader is closed: then its memory still counts.
   own_ring_->set_member(member_->id(), &member_->control().work_signal(),
                         [member = member_, kept = stream_](MemberId id) { return member->control().is_alive(id); });
+  company_.emplace(member_, stream_->id(), card_);
   return {};
 }
 

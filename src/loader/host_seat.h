@@ -15,6 +15,7 @@
 #include "host/member.h"
 #include "host/stream_card.h"
 #include "host/workshop.h"
+#include "loader/company.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
 #include "plan/stream.h"
@@ -45,6 +46,7 @@ class HostSeat {
   const SizedPlan& sized() const { return sized_; }
   Bytes budget() const { return member_->control().budget(); }
   SharedArena* homes() const { return arena_.get(); }  // null: nothing is cached
+  Company& company() { return *company_; }
   Bytes homes_capacity() const;
   // Of the stream, once.
   std::unique_ptr<Arena> take_arena() { return std::move(own_arena_); }
@@ -71,6 +73,7 @@ class HostSeat {
   ArenaOptions arena_options_{};
   StreamCard card_{};
   std::shared_ptr<SharedObject> stream_;
+  std::optional<Company> company_;
   std::unique_ptr<Arena> own_arena_;
   std::shared_ptr<Ring> own_ring_;
   std::string host_;

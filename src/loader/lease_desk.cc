@@ -17,7 +17,7 @@ class BatchAccess {
     batch.data_ = ring.data(slot);
     batch.offsets_ = ring.offsets(slot);
     batch.labels_ = ring.labels(slot);
-    batch.mixes_ = ring.mixes(slot);
+    batch.mixes_ = ring.mixed(slot);
     batch.ids_ = ring.ids(slot);
     batch.positions_ = ring.positions(slot);
     batch.epoch_ = plan.epoch;
@@ -27,8 +27,14 @@ class BatchAccess {
   }
 };
 
-LeaseDesk::LeaseDesk(std::shared_ptr<Ring> ring, TensorSpec spec)
-    : ring_(std::move(ring)), spec_(std::move(spec)), owner_(::getpid()) {}
+LeaseDesk::LeaseDesk(std::shared_ptr<Ring> ring, unsigned reader, TensorSpec spec, std::uint64_t stream)
+    : ring_(std::move(ring)), reader_(reader), spec_(std::move(spec)), stream_(stream), owner_(::getpid()) {}
+
+LeaseDesk::~LeaseDesk() {
+  if (is_own() || ::getpid() != owner_) return;
+  ring_->detach(reader_);
+  ring_->remove_reader(reader_);
+}
 
 Batch LeaseDesk::lend(std::uint32_t slot) {
   return BatchAccess::make(shared_from_this(), slot);
@@ -36,7 +42,8 @@ Batch LeaseDesk::lend(std::uint32_t slot) {
 
 void LeaseDesk::give_back(std::uint32_t slot) {
   if (::getpid() != owner_) return;  // a forked child: the batch is the parent's, maybe in memory that both share
-  ring_->release(slot);
+  ring_->release(reader_, slot);
+  if (!is_own()) return ring_->wake_feeder();
   MutexLock lock(mutex_);
   if (pipeline_ != nullptr) pipeline_->slot_freed();  // wakes the fetcher; never blocks
 }

@@ -81,6 +81,18 @@ inline Loader open(LoaderOptions options) {
 // What a learner saw: (epoch, position) → id.
 using Seen = std::map<std::pair<Epoch, Position>, SampleId>;
 
+inline void note_batch(const Loader& loader, const Batch& got, Seen& seen) {
+  const Share share = loader.share(got.step());
+  EXPECT_EQ(share.count, got.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const SampleId id = Ledger::read(got.data().subspan(i * Ledger::kLength, Ledger::kLength));
+    EXPECT_EQ(id, got.ids()[i]);
+    EXPECT_EQ(got.positions()[i], share.first + i);
+    EXPECT_EQ(got.labels()[i], static_cast<std::int64_t>(id / 100));
+    EXPECT_TRUE(seen.emplace(std::pair{got.epoch(), share.first + i}, id).second) << "delivered twice";
+  }
+}
+
 // Reads to the epoch's end, or `most` batches, and checks every sample on the way. False: ended by an error.
 inline bool read_epoch(Loader& loader, Seen& seen, std::uint64_t most = ~0ull) {
   for (std::uint64_t n = 0; n < most; ++n) {
@@ -88,16 +100,7 @@ inline bool read_epoch(Loader& loader, Seen& seen, std::uint64_t most = ~0ull) {
     EXPECT_TRUE(batch.ok()) << (batch.ok() ? "" : batch.error().message);
     if (!batch.ok()) return false;
     if (!*batch) return true;
-    const Batch& got = **batch;
-    const Share share = loader.share(got.step());
-    EXPECT_EQ(share.count, got.size());
-    for (std::size_t i = 0; i < got.size(); ++i) {
-      const SampleId id = Ledger::read(got.data().subspan(i * Ledger::kLength, Ledger::kLength));
-      EXPECT_EQ(id, got.ids()[i]);
-      EXPECT_EQ(got.positions()[i], share.first + i);
-      EXPECT_EQ(got.labels()[i], static_cast<std::int64_t>(id / 100));
-      EXPECT_TRUE(seen.emplace(std::pair{got.epoch(), share.first + i}, id).second) << "delivered twice";
-    }
+    note_batch(loader, **batch, seen);
   }
   return true;
 }

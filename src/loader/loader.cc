@@ -57,19 +57,49 @@ std::optional<Batch> Loader::Parts::end_epoch() {
   return std::nullopt;
 }
 
+// In a host another job may prepare the same batches; then they are read there.
+Status Loader::Parts::go_on_from(std::uint64_t number, bool follow) {
+  Ring& own = own_desk_->ring();
+  const std::uint64_t per_epoch = stream_->assignment().batches_per_epoch();
+  const Company::Wanted wanted{
+      .number = number, .follow = follow, .epoch_batches = per_epoch, .end = options_.epochs * per_epoch};
+  if (auto joined = seat_ ? seat_->company().join(wanted, own, spec()) : std::nullopt) {
+    desk_ = std::move(joined->desk);
+    if (joined->number == number) return {};
+    epoch_ = joined->number / per_epoch;
+    step_ = 0;
+    return {};
+  }
+  if (!seat_) own.begin(number);
+  desk_ = own_desk_;
+  return pipeline_->start(number);
+}
+
+void Loader::Parts::leave() {
+  if (!desk_->is_own()) return desk_->ring().detach(desk_->reader());
+  if (seat_) seat_->company().leave();
+  pipeline_->stop();
+}
+
 Result<std::uint32_t> Loader::Parts::wait_for(std::uint64_t number) {
-  Ring& ring = desk_->ring();
   for (;;) {
+    Ring& ring = desk_->ring();
+    const unsigned reader = desk_->reader();
     const std::uint32_t seen = ring.published_signal();
     if (interrupted_.exchange(false)) return Error{Code::kCancelled, "next() was interrupted"};
-    if (const auto slot = ring.take(number)) return *slot;
-    if (ring.leased() == ring.slots()) {
+    if (const auto slot = ring.take(reader, number)) return *slot;
+    if (!desk_->is_own() && !(ring.is_attached(reader) && ring.is_fed(now()))) {
+      leave();
+      FORELOAD_TRY(go_on_from(number));
+      continue;
+    }
+    if (ring.held(reader) == ring.slots()) {
       return Error{Code::kInvalid,
                    fmt::format("all {} batches of the ring are held by the caller, so no further one can be "
                                "prepared: release some, or raise held_batches (now {})",
                                ring.slots(), options_.held_batches)};
     }
-    if (!ring.wait_for_batch(seen)) return Error{Code::kCancelled, "the loader was closed"};
+    if (!ring.wait_for_batch(reader, seen) && desk_->is_own()) return Error{Code::kCancelled, "the loader was closed"};
   }
 }
 
@@ -82,18 +112,19 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   Ring& ring = desk_->ring();
   const Time delivered = now();
   Batch batch = desk_->lend(slot);
-  pace_.taken(ring, slot, asked, delivered);
+  pace_.taken(ring, desk_->reader(), asked, delivered);
   if (auto error = ring.error_of(slot)) {
     error_ = std::move(error);
     return *error_;
   }
-  const BatchPlan plan = ring.plan_of(slot);
+  const BatchPlan plan = stream_->batch(stream_->number_of(epoch_, step_));
+  const BatchCost cost = cost_of(slot, plan);
   const Wait wait = split_wait(asked, delivered, ring.bytes_complete(slot).value_or(asked));
   const std::uint64_t positions = stream_->schedule().size();
   const std::uint64_t count = batch.ids().size();
   const std::uint64_t genuine = std::min(count, positions - std::min(plan.first, positions));
-  accounts_.add_batch(count, batch.ids().subspan(genuine), ring.cost_of(slot), wait);
-  pace_.cost(ring, slot, wait);
+  accounts_.add_batch(count, batch.ids().subspan(genuine), cost, wait);
+  pace_.cost(own_desk_->ring(), desk_->stream(), count, cost, wait);
   if (record_) {
     const auto epoch = static_cast<std::uint32_t>(plan.epoch);
     record_->append({.time = delivered,
@@ -114,6 +145,23 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   return batch;
 }
 
+// What another job read and prepared cost this one nothing; bad samples count for all.
+BatchCost Loader::Parts::cost_of(std::uint32_t slot, const BatchPlan& plan) {
+  const Ring& ring = desk_->ring();
+  BatchCost cost = ring.cost_of(slot);
+  if (desk_->is_own()) return cost;
+  const std::span<const SampleId> ids = ring.ids(slot);
+  for (std::uint64_t i = 0; cost.replaced > 0 && i < std::min<std::uint64_t>(plan.count, ids.size()); ++i) {
+    const SampleId wanted = stream_->sample(plan, i);
+    if (ids[i] == wanted) continue;
+    pipeline_->note_replaced({plan.epoch, plan.first + i, wanted, source_->key(wanted), "bad, as another job found"});
+  }
+  const OriginBytes& from = cost.bytes;
+  cost.bytes = {.memory = from.memory + from.disk + from.source - std::min(from.filled, from.disk + from.source)};
+  cost.prep_busy = {};
+  return cost;
+}
+
 State Loader::Parts::position() const {
   const SliceAssignment& assignment = stream_->assignment();
   return {.fingerprint = source_->fingerprint(),
@@ -129,7 +177,7 @@ Status Loader::Parts::seek(const State& state) {
   FORELOAD_TRY(check_state(state, position(), assignment, stream_->schedule().options()));
   const std::uint64_t per_epoch = assignment.batches_per_epoch();
   const std::uint64_t batch = assignment.shape().global_batch;
-  pipeline_->stop();
+  leave();
   epoch_ = state.epoch;
   // A position that is no whole number of batches is an epoch's end, maybe that of a world that pads otherwise.
   const bool at_end = state.position >= assignment.positions_per_epoch() || state.position % batch != 0;
@@ -143,7 +191,7 @@ Status Loader::Parts::seek(const State& state) {
                      .epoch = static_cast<std::uint32_t>(epoch_),
                      .position = state.position});
   }
-  const Status started = pipeline_->start(stream_->number_of(epoch_, step_));
+  const Status started = go_on_from(stream_->number_of(epoch_, step_));
   if (!started.ok()) error_ = started.error();
   return started;
 }
@@ -165,7 +213,7 @@ LoaderStats Loader::Parts::stats() const {
           .read_error = pipeline_->filling().error(),
           .rewritten = pipeline_->rewritten(),
           .objects = tiers_->object_stats(),
-          .ring_slots = desk_->ring().slots(),
+          .ring_slots = own_desk_->ring().slots(),
           .threads = threads_,
           .io = tiers_->engine_name()};
 }

@@ -9,8 +9,8 @@ namespace foreload {
 
 class PaceKeeper {
  public:
-  // The consumer asked for the batch of `slot` at `asked` and got it at `delivered`.
-  void taken(Ring& ring, std::uint32_t slot, Time asked, Time delivered) {
+  // The consumer asked for the next batch of the ring at `asked` and got it at `delivered`.
+  void taken(Ring& ring, unsigned reader, Time asked, Time delivered) {
     constexpr int kMemory = 8;  // steps over which the pace is averaged
     if (last_ != Time{}) {
       const Duration step = asked - last_;
@@ -19,12 +19,14 @@ class PaceKeeper {
       report_.since = asked;
     }
     last_ = report_.until = delivered;
-    ring.set_pace({.next = ring.plan_of(slot).number + 1, .last = delivered, .step = step_});
+    ring.set_pace(reader, delivered, step_);
   }
-  void cost(Ring& ring, std::uint32_t slot, const Wait& wait) {
-    const BatchCost cost = ring.cost_of(slot);
+  // What came of it, for whoever looks at the learner's own ring. `reads`: see LearnerReport.
+  void cost(Ring& own, std::uint64_t reads, std::uint64_t samples, const BatchCost& cost, const Wait& wait) {
+    own.set_pace(Ring::kOwnReader, last_, step_);
+    report_.reads = reads;
     ++report_.batches;
-    report_.samples += ring.plan_of(slot).count;
+    report_.samples += samples;
     report_.fetch_stall += wait.fetch;
     report_.prep_stall += wait.prep;
     report_.memory_bytes += cost.bytes.memory;
@@ -32,7 +34,7 @@ class PaceKeeper {
     report_.source_bytes += cost.bytes.source;
     report_.replaced += cost.replaced;
     report_.damaged += cost.damaged;
-    ring.set_report(report_);
+    own.set_report(report_);
   }
 
  private:

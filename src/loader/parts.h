@@ -39,15 +39,21 @@ class Loader::Parts {
 
   const Stream& stream() const { return *stream_; }
   const Source& source() const { return *source_; }
-  const TensorSpec& spec() const { return desk_->spec(); }
-  std::span<const std::byte> batch_memory() const { return desk_->ring().memory(); }
+  const TensorSpec& spec() const { return own_desk_->spec(); }
+  // In a host batches come from the memory of several jobs.
+  std::span<const std::byte> batch_memory() const {
+    return seat_ ? std::span<const std::byte>() : own_desk_->ring().memory();
+  }
   Share share(std::uint64_t step) const { return stream_->assignment().share(step, options_.rank); }
 
  private:
   explicit Parts(LoaderOptions options) : options_(std::move(options)) {}
   Status open_tiers(const SizedPlan& sized, const Seams& seams);
   Status open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams);
+  Status go_on_from(std::uint64_t number, bool follow = false);
+  void leave();
   Result<std::uint32_t> wait_for(std::uint64_t number);
+  BatchCost cost_of(std::uint32_t slot, const BatchPlan& plan);
   Result<Batch> deliver(std::uint32_t slot, Time asked);
   Time begin_wait(Time time) const;
   std::optional<Batch> end_epoch();
@@ -71,7 +77,8 @@ class Loader::Parts {
   std::unique_ptr<Arena> arena_;
   std::optional<DimensionTable> dimensions_;
   std::unique_ptr<TierStack> tiers_;
-  std::shared_ptr<LeaseDesk> desk_;
+  std::shared_ptr<LeaseDesk> own_desk_;
+  std::shared_ptr<LeaseDesk> desk_;  // where batches are taken: the own one, or of a ring that another job feeds
   std::unique_ptr<Pipeline> pipeline_;
   Accounts accounts_;
   PaceKeeper pace_;

@@ -83,7 +83,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
   } else {
     FORELOAD_ASSIGN(ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));
   }
-  desk_ = std::make_shared<LeaseDesk>(std::move(ring), chain_->output());
+  own_desk_ = std::make_shared<LeaseDesk>(std::move(ring), Ring::kOwnReader, chain_->output());
   if (!options_.record.empty()) {
     FORELOAD_ASSIGN(record_, EventRecord::create(options_.record));
     record_->append({.time = now(),
@@ -94,7 +94,7 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
     tiers_->record_to(record_.get());
   }
   pipeline_ = std::make_unique<Pipeline>(
-      PipelineParts{*stream_, *source_, *arena_, *tiers_, desk_->ring(), *chain_, *dimensions_, record_.get()},
+      PipelineParts{*stream_, *source_, *arena_, *tiers_, own_desk_->ring(), *chain_, *dimensions_, record_.get()},
       PipelineOptions{.seed = options_.seed,
                       .on_error = options_.on_error,
                       .limits = options_.limits,
@@ -106,8 +106,8 @@ Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const S
                       .hold = sized.memory.hold,
                       .partial_reads = options_.on_error == OnError::kFail && stream_->schedule().is_permutation(),
                       .only_fill = seams.only_fill});
-  desk_->tell(pipeline_.get());
-  return pipeline_->start(0);
+  own_desk_->tell(pipeline_.get());
+  return go_on_from(0, options_.follow);
 }
 
 Loader::Parts::~Parts() {
@@ -120,8 +120,8 @@ Loader::Parts::~Parts() {
     (void)seat_.release();
     return;
   }
-  desk_->tell(nullptr);
-  pipeline_->stop();
+  own_desk_->tell(nullptr);
+  leave();
   if (seat_) seat_->stop();
   pass_on_warnings();
   if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job

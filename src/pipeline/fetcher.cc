@@ -39,9 +39,11 @@ void Fetcher::run(std::uint64_t number) {
           .c = std::uint64_t{pacer_.options().objects} << 32 | parts_.ring.slots()});
   while (!stopping_) {
     const Time current = now();
+    parts_.ring.beat(current);
     reap(current, std::exchange(starving_, false));
     look_for_stuck(current);
     open_slots(current);
+    look_for_hold_up(current);
     for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
     for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
       flying_[static_cast<std::size_t>(origin)] = parts_.tiers.in_flight(origin);

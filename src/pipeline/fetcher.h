@@ -18,6 +18,7 @@
 #include "pipeline/ring.h"
 #include "pipeline/work.h"
 #include "plan/stream.h"
+#include "policy/hold_up.h"
 #include "policy/pacing.h"
 #include "prep/chain.h"
 #include "tier/dimension_table.h"
@@ -90,6 +91,7 @@ class Fetcher {
   void judge(RingItem item, Work work, const Error& error, Time now);
   void fail(RingItem item, const Error& error, Time now);
   void look_for_stuck(Time now);
+  void look_for_hold_up(Time now);
   void do_again(std::uint32_t slot);
   bool redo_next(Time now);
   void prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now);
@@ -167,6 +169,8 @@ class Fetcher {
   };
   std::deque<Redo> redos_;  // in order of need
   Time looked_{};           // for stuck slots
+  HoldUp hold_up_;
+  bool has_company_ = false;  // several readers
   struct Incomplete {
     RingItem item;
     Work work;

@@ -15,6 +15,7 @@ namespace {
 constexpr Duration kLookAgain = std::chrono::milliseconds(1);       // at what other processes are reading
 constexpr Duration kLookForTime = std::chrono::milliseconds(5);     // to fill
 constexpr Duration kLookForStuck = std::chrono::milliseconds(250);  // at what they are preparing
+constexpr Duration kLookForHoldUp = std::chrono::milliseconds(50);  // at who waits for whom
 constexpr Duration kStuck = std::chrono::seconds(2);                // hardly a sample takes so long
 constexpr unsigned kMostPatience = 10;                              // doublings of it
 
@@ -112,6 +113,20 @@ void Fetcher::look_for_stuck(Time now) {
   }
 }
 
+// Several jobs read this stream, and one of them may keep the others from going on.
+void Fetcher::look_for_hold_up(Time now) {
+  if (!parts_.shared) return;
+  std::vector<ReaderAt> readers = parts_.ring.readers();
+  std::erase_if(readers, [&](const ReaderAt& reader) { return reader.next > next_open_; });  // they are to begin later
+  has_company_ = readers.size() > 1;
+  const bool full = has_company_ && parts_.stream.has(next_open_) && redos_.empty() && !parts_.ring.free_slot();
+  const auto behind = hold_up_.look(readers, next_open_, full, now);
+  if (!behind) return;
+  // The others leave together when it is the one that this process feeds for anyway.
+  if (*behind == Ring::kOwnReader) return parts_.ring.feed_only_own();
+  parts_.ring.dismiss(*behind);
+}
+
 void Fetcher::do_again(std::uint32_t slot) {
   Watch& watch = watches_[slot];
   Redo redo{.plan = watch.plan, .turn = watch.turn + 1};
@@ -150,6 +165,7 @@ Time Fetcher::next_turn(Time now) const {
   if (fill_more_ || substitute_added_) return Time{0};
   if (!elsewhere_.empty()) return now + kLookAgain;
   if (fill_later_) return now + kLookForTime;
+  if (has_company_) return now + kLookForHoldUp;
   return parts_.shared ? now + kLookForStuck : kNever;
 }
 

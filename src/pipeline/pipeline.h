@@ -53,6 +53,7 @@ class Pipeline {
 
   void slot_freed() { parts_.tiers.wake(); }  // any thread
   std::vector<Quarantined> quarantine() const { return quarantine_.list(); }
+  void note_replaced(Quarantined bad) { (void)quarantine_.add(std::move(bad)); }  // by another job
   const Filling& filling() const { return filling_; }
   std::uint64_t rewritten() const { return rewriter_.rewritten(); }
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr Duration kLookAgain = std::chrono::milliseconds(100);
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
+std::size_t aligned(std::size_t bytes, std::size_t unit = 64) {
+  return (bytes + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -30,12 +30,12 @@ Ring::Columns Ring::columns(const RingOptions& options) {
   at.mixes = at.lengths + (options.ragged_element > 0 ? aligned((options.batch + 1) * 8) : 0);
   at.rows = at.mixes + (options.mixes ? aligned(options.batch * sizeof(Mix)) : 0);
   at.tensors = at.rows + (options.rows ? aligned(options.batch * kMostRows * sizeof(std::uint32_t)) : 0);
-  at.stride = at.tensors + aligned(options.batch * options.sample_bytes);
+  at.stride = aligned(at.tensors + options.batch * options.sample_bytes, kPage);
   return at;
 }
 
 Bytes Ring::region_bytes(const RingOptions& options) {
-  return aligned(sizeof(Header)) + options.slots * columns(options).stride;
+  return aligned(sizeof(Header), kPage) + options.slots * columns(options).stride;
 }
 
 Ring::Ring(Region region, const RingOptions& options)
@@ -54,6 +54,7 @@ std::shared_ptr<Ring> Ring::create(const RingOptions& options, Region region) {
   std::shared_ptr<Ring> ring(new Ring(std::move(region), options));
   new (ring->region_.bytes().data()) Header{};
   for (std::uint32_t i = 0; i < options.slots; ++i) new (ring->column(i, 0)) Slot{};
+  ring->reader(kOwnReader).word = word(kAway, 0);
   return ring;
 }
 
@@ -72,7 +73,7 @@ Ring::Header& Ring::header() const {
 }
 
 std::byte* Ring::column(std::uint32_t slot, std::size_t offset) const {
-  return region_.bytes().data() + aligned(sizeof(Header)) + slot * columns_->stride + offset;
+  return region_.bytes().data() + aligned(sizeof(Header), kPage) + slot * columns_->stride + offset;
 }
 
 Ring::Slot& Ring::slot(std::uint32_t index) const {
@@ -111,12 +112,14 @@ void Ring::wait_for_claims(Time deadline) {
 }
 
 std::optional<std::uint32_t> Ring::free_slot() {
+  const Needed readers = needed();
   for (std::uint32_t index = 0; index < options_.slots; ++index) {
     const std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
     const ClaimWord state = ClaimWord::unpack(seen);
-    if (state.phase == kFree) return index;
+    if (state.phase == kFree || (state.phase == kPublished && is_passed(index, readers) && reclaim(index)))
+      return index;
     const bool retired = state.phase == kResting || (state.phase == kAbandoned && !is_alive(state.owner()));
-    if (retired && is_at_rest(index)) return index;
+    if (retired && is_at_rest(index) && (readers.held >> index & 1) == 0) return index;
   }
   return std::nullopt;
 }
@@ -143,6 +146,8 @@ void Ring::open(std::uint32_t index, const BatchPlan& plan) {
     positions[i] = plan.first + i;
   }
   if (options_.ragged_element > 0) lengths(index)[0] = 0;
+  // A batch that is done again had a slot before.
+  header().opened.store(std::max(header().opened.load(std::memory_order_relaxed), plan.number + 1));
   free.state.store(word(plan.count == 0 ? kPublished : kOpen, life), std::memory_order_release);
   if (plan.count == 0) announce_batch();
 }
@@ -169,7 +174,8 @@ bool Ring::wait(const Signal& signal, std::uint32_t seen, Time until) {
 bool Ring::wait_for_work(std::uint32_t seen, Time until) {
   return wait({signal_->count, signal_->sleepers}, seen, until);
 }
-bool Ring::wait_for_batch(std::uint32_t seen) {
+bool Ring::wait_for_batch(unsigned index, std::uint32_t seen) {
+  reader(index).waiting.store(1, std::memory_order_relaxed);
   // Who publishes in another process may be stopped, or die, before it says so.
   const Time until = is_alive_ ? now() + kLookAgain : kNever;
   return wait({header().published, header().published_sleepers}, seen, until);
@@ -224,27 +230,25 @@ void Ring::announce_batch() {
   if (header().published_sleepers.load(std::memory_order_seq_cst) > 0) futex_wake_all(header().published);
 }
 
-std::optional<std::uint32_t> Ring::take(std::uint64_t number) {
-  for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    Slot& of = slot(i);
-    std::uint64_t seen = of.state.load(std::memory_order_acquire);
-    if (ClaimWord::unpack(seen).phase != kPublished || of.number.load(std::memory_order_relaxed) != number) continue;
-    if (of.state.compare_exchange_strong(seen, word(kLeased, life_of(seen)), std::memory_order_acq_rel)) return i;
-  }
-  return std::nullopt;
-}
-
+// A reader that takes it at this moment has said so, or sees that it is not published any more.
 bool Ring::recall(std::uint32_t index) {
-  std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
-  return ClaimWord::unpack(seen).phase == kPublished &&
-         slot(index).state.compare_exchange_strong(seen, word(kFree, life_of(seen)));
+  std::atomic<std::uint64_t>& state = slot(index).state;
+  std::uint64_t seen = state.load();
+  if (ClaimWord::unpack(seen).phase != kPublished) return false;
+  const std::uint64_t resting = word(kResting, life_of(seen));
+  if (!state.compare_exchange_strong(seen, resting)) return false;
+  if ((needed().held >> index & 1) == 0) return true;
+  state.store(seen);
+  announce_batch();
+  return false;
 }
 
 std::optional<std::uint32_t> Ring::recall_after(std::uint64_t number) {
   std::optional<std::uint32_t> latest;
+  const std::uint64_t held = needed().held;
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
     const std::uint64_t found = slot(i).number.load(std::memory_order_relaxed);
-    if (phase_of(slot(i).state) != kPublished || found <= number) continue;
+    if (phase_of(slot(i).state) != kPublished || found <= number || (held >> i & 1) != 0) continue;
     if (!latest || found > slot(*latest).number.load(std::memory_order_relaxed)) latest = i;
   }
   return latest && recall(*latest) ? latest : std::nullopt;
@@ -270,47 +274,19 @@ BatchCost Ring::cost_of(std::uint32_t index) const {
       .damaged = of.damaged};
 }
 
-unsigned Ring::count(std::uint8_t phase) const {
-  unsigned count = 0;
-  for (std::uint32_t i = 0; i < options_.slots; ++i) count += phase_of(slot(i).state) == phase ? 1 : 0;
-  return count;
-}
-unsigned Ring::leased() const {
-  return count(kLeased);
-}
 unsigned Ring::published() const {
-  return count(kPublished);
-}
-
-void Ring::release(std::uint32_t index) {
-  std::uint64_t seen = slot(index).state.load(std::memory_order_acquire);
-  // Of a shared ring that is no proof: another process may have written anything.
-  const bool leased = ClaimWord::unpack(seen).phase == kLeased;
-  FORELOAD_CHECK(leased || is_alive_, "a batch is released once");
-  if (leased) slot(index).state.compare_exchange_strong(seen, word(kFree, life_of(seen)));
-}
-
-std::span<const std::byte> Ring::data(std::uint32_t index) const {
-  if (options_.ragged_element == 0) return tensors(index);
-  const std::span<const std::byte> all = tensors(index);
-  const std::uint64_t elements = std::min<std::uint64_t>(lengths(index).back(), all.size() / options_.ragged_element);
-  return all.first(elements * options_.ragged_element);
-}
-std::span<const std::uint64_t> Ring::offsets(std::uint32_t index) const {
-  return lengths(index);
-}
-std::span<const std::int64_t> Ring::labels(std::uint32_t index) const {
-  return {reinterpret_cast<const std::int64_t*>(column(index, columns_->labels)), count_of(index)};
-}
-std::span<const SampleId> Ring::ids(std::uint32_t index) const {
-  return {reinterpret_cast<const SampleId*>(column(index, columns_->ids)), count_of(index)};
-}
-std::span<const Position> Ring::positions(std::uint32_t index) const {
-  return {reinterpret_cast<const Position*>(column(index, columns_->positions)), count_of(index)};
+  const std::uint64_t next = pace().next;
+  unsigned count = 0;
+  for (std::uint32_t i = 0; i < options_.slots; ++i) {
+    const Slot& of = slot(i);
+    count += phase_of(of.state) == kPublished && of.number.load(std::memory_order_relaxed) >= next ? 1 : 0;
+  }
+  return count;
 }
 
 void Ring::stop() {
   header().stopped = 1;
+  end();
   signal_->count.fetch_add(1);
   header().published.fetch_add(1);
   futex_wake_all(signal_->count);
@@ -323,7 +299,7 @@ bool Ring::stopped() const {
 
 void Ring::reset() {
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
-    if (!recall(i) && !retire(i)) (void)recall(i);  // it was published meanwhile
+    if (!retire(i)) rest(i);  // it was published, maybe meanwhile
   }
   header().stopped = 0;
 }

@@ -1,8 +1,9 @@
 // Ring: the batch slots of one stream, in one region without pointers, private or shared. A slot goes free → open →
-// completing → published → leased → free; inside an open slot every sample goes waiting (for bytes) → ready → claimed →
-// done, or bad, which the feeder judges. Feeder, workers and consumer meet only here: all that a worker needs to know
-// of a sample stands in the ring. Batches are published in whatever order they finish and leased in order of number.
-// One thread feeds and one takes batches; all else is for any thread. Only the wait_* ones block, and stop() ends them.
+// completing → published → free, when every reader has passed it; inside an open slot every sample goes waiting (for
+// bytes) → ready → claimed → done, or bad, which the feeder judges. Feeder, workers and readers meet only here: all
+// that a worker needs to know of a sample stands in the ring. Batches are published in whatever order they finish and
+// taken in order of number. One thread feeds, and one takes for each reader; all else is for any thread. Only the
+// wait_* ones block, and stop() ends them.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/claim_word.h"
 #include "base/region.h"
@@ -20,6 +22,7 @@
 #include "foreload/source.h"
 #include "foreload/types.h"
 #include "plan/stream.h"
+#include "policy/hold_up.h"
 #include "policy/prep_order.h"
 
 namespace foreload {
@@ -31,6 +34,8 @@ struct RingOptions {
   Bytes ragged_element = 0;  // of one element, when samples have lengths of their own
   bool mixes = false;        // samples are mixed with each other
   bool rows = false;         // samples may come with the offsets of their rows
+
+  bool operator==(const RingOptions&) const = default;
 };
 
 // One sample to prepare: exclusive to whoever claimed it.
@@ -105,14 +110,17 @@ struct LearnerReport {
   Bytes source_bytes = 0;
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;
-  Time since{};  // the first batch
-  Time until{};  // the last one
+  Time since{};             // the first batch
+  Time until{};             // the last one
+  std::uint64_t reads = 0;  // another job's stream, whose batches it takes; 0: its own
 };
 
 class Ring {
  public:
   static constexpr std::size_t kMostRows = 320;    // offsets that a sample may come with
   static constexpr std::size_t kMostReason = 254;  // bytes of a worker's word about a bad sample
+  static constexpr unsigned kMostReaders = 64;
+  static constexpr unsigned kOwnReader = 0;  // the learner of the process that feeds
 
   static Bytes region_bytes(const RingOptions& options);
   static Result<std::shared_ptr<Ring>> create(const RingOptions& options);
@@ -127,7 +135,20 @@ class Ring {
   std::size_t most_rows() const { return options_.rows ? kMostRows : 0; }
   std::span<const std::byte> memory() const { return region_.bytes(); }
 
+  // Readers see batches through this memory: another mapping of the same file, whose pages become this process's own
+  // when it writes to them. REQUIRES: of the size of memory().
+  void set_view(Region view) { view_ = std::move(view); }
+
   // Feeding. -----------------------------------------------------------------------------------
+  // From batch `number` on, for the own reader, and others that come.
+  void begin(std::uint64_t number);
+  void end();  // nobody is attached any more
+  void beat(Time now);
+  // Others who read here are to go on elsewhere, and nobody can attach.
+  void feed_only_own();
+  std::vector<ReaderAt> readers() const;  // that are attached
+  void dismiss(unsigned reader);          // it is to go on elsewhere
+  // A slot that is free, or whose batch every reader has passed.
   std::optional<std::uint32_t> free_slot();
   // For the batch, all samples waiting. REQUIRES: the slot is free.
   void open(std::uint32_t slot, const BatchPlan& plan);
@@ -153,7 +174,8 @@ class Ring {
   void wake_feeder();
   std::uint32_t feeder_signal() const;
   void wait_as_feeder(std::uint32_t seen, Time deadline) const;
-  // What the dead had claimed is ready again, and what they or the stopped had not counted is counted.
+  // What the dead had claimed is ready again, what they were reading is not read any more, and what they or the stopped
+  // had not counted is counted.
   void take_back();
   // The slot's batch will not come out of it: whoever was completing it is dead, or it has been waiting for a worker
   // for longer than `patience` although all bytes were there.
@@ -161,7 +183,8 @@ class Ring {
   // Nobody can claim of it any more. It is free when those who have claimed are done, or dead. False: the batch has
   // been published meanwhile.
   bool retire(std::uint32_t slot);
-  // Takes back the latest batch that is published, and later than `number`. The slot is free.
+  // Takes back the latest batch that is published, that nobody reads, and that is later than `number`. The slot is
+  // free.
   std::optional<std::uint32_t> recall_after(std::uint64_t number);
 
   // Preparing. ---------------------------------------------------------------------------------
@@ -171,7 +194,7 @@ class Ring {
   // Blocks until there may be something to claim, or that time has come. False: stopped.
   bool wait_for_work(std::uint32_t seen, Time until);
   unsigned sleeping_workers() const;
-  unsigned published() const;         // batches that are ready and that nobody has taken
+  unsigned published() const;         // batches that are ready for the foremost reader
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   RingWork work(RingItem item) const;
@@ -188,20 +211,32 @@ class Ring {
   std::span<Mix> mixes(std::uint32_t slot) const;
   void publish(std::uint32_t slot, Duration busy = {});
 
-  // Consuming. ---------------------------------------------------------------------------------
-  // The slot of the batch if it is published; it is leased by that.
-  std::optional<std::uint32_t> take(std::uint64_t number);
-  bool wait_for_batch(std::uint32_t seen);
+  // Reading. -----------------------------------------------------------------------------------
+  // A place for a learner of another process, or of another ring; nothing when there are too many.
+  std::optional<unsigned> add_reader();
+  void remove_reader(unsigned reader);  // REQUIRES: it has released all that it took
+  // Takes part from batch `number` on. False: nobody feeds for others here, or the batch has been passed by all, or is
+  // further away than the ring is long, unless `far`.
+  bool attach(unsigned reader, std::uint64_t number, bool far);
+  void detach(unsigned reader);
+  bool is_attached(unsigned reader) const;  // and nobody dismissed it
+  std::uint64_t opened() const;             // the first batch that has had no slot yet
+  bool is_fed(Time now) const;              // the feeder lives, and has been at work lately
+  // The slot of the batch if it is published, to be read until it is released.
+  std::optional<std::uint32_t> take(unsigned reader, std::uint64_t number);
+  // The feeder knows meanwhile that this reader waits.
+  bool wait_for_batch(unsigned reader, std::uint32_t seen);
   std::uint32_t published_signal() const;
   void nudge_consumer();  // ends the running wait_for_batch; also from a signal handler
   // When the last bytes of the slot's batch arrived; nothing while some are missing.
   std::optional<Time> bytes_complete(std::uint32_t slot) const;
   std::optional<Error> error_of(std::uint32_t slot) const;
   BatchCost cost_of(std::uint32_t slot) const;
-  unsigned leased() const;
-  void release(std::uint32_t slot);
-  void set_pace(const LearnerPace& pace);
-  LearnerPace pace() const;
+  unsigned held(unsigned reader) const;  // slots that it has taken and not released
+  void release(unsigned reader, std::uint32_t slot);
+  void set_pace(unsigned reader, Time last, Duration step);
+  LearnerPace pace(unsigned reader) const;
+  LearnerPace pace() const;  // of the foremost reader, who will need the next batches first
   void set_report(const LearnerReport& report);
   LearnerReport report() const;                      // not all of one moment
   std::uint64_t prepared_by(unsigned member) const;  // samples of this stream
@@ -211,19 +246,22 @@ class Ring {
   std::span<const std::int64_t> labels(std::uint32_t slot) const;
   std::span<const SampleId> ids(std::uint32_t slot) const;
   std::span<const Position> positions(std::uint32_t slot) const;
+  std::span<const Mix> mixed(std::uint32_t slot) const;
 
   // Stopping. ----------------------------------------------------------------------------------
   void stop();  // ends all waits
   bool stopped() const;
-  // Waits until nothing is claimed any more, or the deadline. REQUIRES: all slots are retired or leased.
+  // Waits until nothing is claimed any more, or the deadline. REQUIRES: all slots are retired.
   void wait_for_claims(Time deadline);
-  void reset();  // retires all slots that are not leased, and may wait again. REQUIRES: no feeder.
+  void reset();  // retires all slots, and may wait again. REQUIRES: no feeder.
 
  private:
   struct Header;
   struct Slot;
   struct Item;
   struct Columns;
+  struct Reader;
+  struct Needed;
 
   Ring(Region region, const RingOptions& options);
   static Columns columns(const RingOptions& options);
@@ -239,11 +277,20 @@ class Ring {
   bool is_alive(MemberId member) const { return !is_alive_ || is_alive_(member); }
   bool is_at_rest(std::uint32_t slot);
   bool recall(std::uint32_t slot);
+  void rest(std::uint32_t slot);
+  Reader& reader(unsigned index) const;
+  Needed needed() const;
+  bool is_passed(std::uint32_t slot, const Needed& needed) const;
+  bool reclaim(std::uint32_t slot);
+  bool is_there(std::uint64_t number, bool far) const;
+  bool send_away(unsigned reader);
+  void forget_dead_readers();
+  const std::byte* seen(std::uint32_t slot, std::size_t column) const;
   void announce_batch();
   std::uint64_t count_of(std::uint32_t slot) const;  // others may have written anything
-  unsigned count(std::uint8_t phase) const;          // of slots
 
   Region region_;
+  std::optional<Region> view_;
   RingOptions options_;
   std::unique_ptr<const Columns> columns_;
   MemberId self_{};

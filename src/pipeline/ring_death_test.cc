@@ -51,6 +51,7 @@ class Learner {
   Learner() : memory_(*SharedMemory::create(Ring::region_bytes(kOptions), "a test")) {
     ring_ = Ring::create(kOptions, map());
     ring_->set_member(kFeeder, &signal_, [this](MemberId member) { return member == kFeeder || helper_lives; });
+    ring_->begin(0);
     helper_ = Ring::attach(kOptions, map());
     helper_->set_member(kHelper, &signal_);
   }
@@ -81,7 +82,7 @@ class Learner {
   }
   void deliver(std::uint64_t number) {
     for (int turn = 0; turn < 10; ++turn) {
-      if (const auto slot = ring_->take(number)) return check(*slot, number);
+      if (const auto slot = ring_->take(Ring::kOwnReader, number)) return check(*slot, number);
       ring_->take_back();
       work(*ring_);
       for (std::uint32_t slot = 0; slot < kOptions.slots; ++slot) redo_if_stuck(slot);
@@ -101,7 +102,7 @@ class Learner {
     std::array<std::uint64_t, kOptions.batch> values;
     std::memcpy(values.data(), ring_->data(slot).data(), sizeof values);
     for (std::uint64_t i = 0; i < kOptions.batch; ++i) EXPECT_EQ(values[i], number * kOptions.batch + i);
-    ring_->release(slot);
+    ring_->release(Ring::kOwnReader, slot);
   }
 
   SharedMemory memory_;

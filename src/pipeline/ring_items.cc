@@ -88,6 +88,7 @@ std::optional<RingItem> Ring::claim_of(std::uint32_t index) {
 }
 
 void Ring::take_back() {
+  forget_dead_readers();
   for (std::uint32_t s = 0; s < options_.slots; ++s) {
     Slot& of = slot(s);
     if (phase_of(of.state) != kOpen) continue;

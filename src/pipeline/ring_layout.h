@@ -1,6 +1,6 @@
 // What stands in a ring's region; for ring*.cc alone.
 //
-// Region:  [ Header ][ slot 0 ][ slot 1 ] …
+// Region:  [ Header ][ slot 0 ][ slot 1 ] …, each on pages of its own
 // Slot:    [ Slot ][ items ][ labels ][ ids ][ positions ][ lengths ][ mixes ][ rows ][ tensors ]
 // Each column is 64-byte aligned; lengths, mixes and rows take no room when the stream has none.
 #pragma once
@@ -16,16 +16,19 @@ enum SlotPhase : std::uint8_t {
   kOpen = 1,
   kCompleting = 2,
   kPublished = 3,
-  kLeased = 4,
-  kAbandoned = 5,  // retired while somebody was completing it, who may still write
-  kResting = 6     // retired; those who have claimed may still write
+  kAbandoned = 4,  // retired while somebody was completing it, who may still write
+  kResting = 5     // retired; those who have claimed may still write, those who have taken may still read
 };
+// Of a place for a reader.
+enum ReaderPhase : std::uint8_t { kNobody = 0, kAway = 1, kAttached = 2 };
+enum Feeding : std::uint32_t { kIdle = 0, kForAll = 1, kForOne = 2 };
 enum ItemPhase : std::uint8_t { kWaiting = 0, kReady = 1, kClaimed = 2, kDone = 3, kBad = 4 };
 
 inline constexpr std::size_t kErrorText = 2048;
+inline constexpr std::size_t kPage = 4096;
 inline constexpr std::uint32_t kNoFailure = ~0u;
 inline constexpr std::int64_t kBytesMissing = -1;
-inline constexpr unsigned kMostSlots = 64;
+inline constexpr unsigned kMostSlots = 64;  // a bit each in Reader::held
 
 // Words of slots and items carry the life of the slot, which is one more each time it is opened: whoever comes late
 // with what belongs to an earlier life changes nothing.
@@ -45,6 +48,23 @@ inline std::uint8_t phase_of(const std::atomic<std::uint64_t>& state) {
   return ClaimWord::unpack(state.load(std::memory_order_acquire)).phase;
 }
 
+// What one learner has taken, and goes on with. Only the learner writes here, but for the word.
+struct alignas(64) Ring::Reader {
+  std::atomic<std::uint64_t> word{0};
+  std::atomic<std::uint64_t> next{0};  // the batch that it takes next; all before it it has passed
+  std::atomic<std::uint64_t> held{0};  // slots that it reads
+  std::atomic<std::int64_t> last{0};
+  std::atomic<std::int64_t> step{0};
+  std::atomic<std::uint32_t> waiting{0};
+};
+
+// What readers need of the slots.
+struct Ring::Needed {
+  bool any = false;                        // reader that is attached
+  std::uint64_t next = ~std::uint64_t{0};  // the earliest batch that one of them has not passed
+  std::uint64_t held = 0;                  // slots, one bit each
+};
+
 struct alignas(64) Ring::Header {
   WorkSignal work{};
   std::atomic<std::uint32_t> published{0};
@@ -52,11 +72,13 @@ struct alignas(64) Ring::Header {
   std::atomic<std::uint32_t> stopped{0};
   std::atomic<std::uint32_t> call{0};
   std::atomic<std::uint32_t> feeder{0};
-  std::atomic<std::uint64_t> next{0};
-  std::atomic<std::int64_t> last{0};
-  std::atomic<std::int64_t> step{0};
-  std::array<std::atomic<std::uint64_t>, 11> report{};
+  std::atomic<std::uint32_t> feeding{kIdle};
+  std::atomic<std::uint64_t> fed_by{0};  // ClaimWord: whose process
+  std::atomic<std::uint64_t> opened{0};  // the first batch that had no slot yet
+  std::atomic<std::int64_t> beat{0};     // when the feeder was seen at work
+  std::array<std::atomic<std::uint64_t>, 12> report{};
   std::array<std::atomic<std::uint64_t>, 64> prepared_by{};
+  std::array<Reader, kMostReaders> readers{};
 };
 
 struct alignas(64) Ring::Slot {

@@ -4,19 +4,8 @@
 
 namespace foreload {
 
-void Ring::set_pace(const LearnerPace& pace) {
-  header().next.store(pace.next, std::memory_order_relaxed);
-  header().last.store(pace.last.count(), std::memory_order_relaxed);
-  header().step.store(pace.step.count(), std::memory_order_relaxed);
-}
-
-LearnerPace Ring::pace() const {
-  return {header().next.load(std::memory_order_relaxed), Time(header().last.load(std::memory_order_relaxed)),
-          Duration(header().step.load(std::memory_order_relaxed))};
-}
-
 void Ring::set_report(const LearnerReport& report) {
-  const std::array<std::uint64_t, 11> values{report.batches,
+  const std::array<std::uint64_t, 12> values{report.batches,
                                              report.samples,
                                              static_cast<std::uint64_t>(report.fetch_stall.count()),
                                              static_cast<std::uint64_t>(report.prep_stall.count()),
@@ -26,7 +15,8 @@ void Ring::set_report(const LearnerReport& report) {
                                              report.replaced,
                                              report.damaged,
                                              static_cast<std::uint64_t>(report.since.count()),
-                                             static_cast<std::uint64_t>(report.until.count())};
+                                             static_cast<std::uint64_t>(report.until.count()),
+                                             report.reads};
   for (std::size_t i = 0; i < values.size(); ++i) header().report[i].store(values[i], std::memory_order_relaxed);
 }
 
@@ -43,7 +33,8 @@ LearnerReport Ring::report() const {
           .replaced = value(7),
           .damaged = value(8),
           .since = Time(time(9)),
-          .until = Time(time(10))};
+          .until = Time(time(10)),
+          .reads = value(11)};
 }
 
 std::uint64_t Ring::prepared_by(unsigned member) const {

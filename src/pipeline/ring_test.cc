@@ -1,52 +1,18 @@
 #include "pipeline/ring.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <cstring>
-#include <numeric>
-#include <random>
-#include <thread>
-#include <vector>
-
-#include "base/clock.h"
+#include "pipeline/ring_testing.h"
 
 namespace foreload {
 namespace {
 
-std::shared_ptr<Ring> make(unsigned slots, std::uint64_t batch, Bytes sample_bytes = 8) {
-  auto ring = Ring::create({.slots = slots, .batch = batch, .sample_bytes = sample_bytes});
-  EXPECT_TRUE(ring.ok());
-  return std::move(*ring);
-}
-
-BatchPlan plan(std::uint64_t number, std::uint64_t count) {
-  return {.number = number, .step = number, .first = number * count, .count = count};
-}
-
-std::optional<std::uint32_t> open(Ring& ring, const BatchPlan& plan) {
-  const auto slot = ring.free_slot();
-  if (slot) ring.open(*slot, plan);
-  return slot;
-}
-
-void mark_ready(Ring& ring, RingItem item, Time now, SampleId id = 0, std::int64_t label = 0) {
-  ring.mark_ready(item, {.id = id, .label = label}, {}, now);
-}
-
-void fill(Ring& ring, std::uint32_t slot, std::uint64_t count) {
-  for (std::uint32_t i = 0; i < count; ++i) mark_ready(ring, {slot, i}, Time{1}, i, 7);
-  while (const auto item = ring.claim()) {
-    if (ring.finish(*item, {.busy = Duration{1}})) ring.publish(item->slot);
-  }
-}
+using namespace ring_testing;
 
 TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
   auto ring = make(2, 3);
   const auto slot = open(*ring, plan(0, 3));
   ASSERT_TRUE(slot);
   for (std::uint32_t i = 0; i < 3; ++i) {
-    EXPECT_FALSE(ring->take(0));
+    EXPECT_FALSE(ring->take(kOwn, 0));
     mark_ready(*ring, {*slot, i}, Time{5}, 100 + i, 200 + i);
     const auto item = ring->claim();
     ASSERT_TRUE(item);
@@ -54,15 +20,15 @@ TEST(RingTest, ABatchIsPublishedWhenItsLastSampleIsDone) {
     const bool last = ring->finish(*item, {.busy = Duration{10}, .damaged = i == 1});
     EXPECT_EQ(last, i == 2);
   }
-  EXPECT_FALSE(ring->take(0)) << "not before the batch stage is done";
+  EXPECT_FALSE(ring->take(kOwn, 0)) << "not before the batch stage is done";
   ring->publish(*slot, Duration{12});
-  EXPECT_EQ(ring->take(0), slot);
+  EXPECT_EQ(ring->take(kOwn, 0), slot);
   EXPECT_EQ(ring->ids(*slot)[2], 102u);
   EXPECT_EQ(ring->labels(*slot)[1], 201);
   EXPECT_EQ(ring->positions(*slot)[2], 2u);
   EXPECT_EQ(ring->cost_of(*slot).prep_busy, Duration{42});
   EXPECT_EQ(ring->cost_of(*slot).damaged, 1u);
-  EXPECT_FALSE(ring->take(0)) << "a batch is delivered once";
+  EXPECT_FALSE(ring->take(kOwn, 0)) << "a batch is delivered once";
 }
 
 TEST(RingTest, BatchesAreTakenInOrderWhicheverFinishesFirst) {
@@ -71,10 +37,10 @@ TEST(RingTest, BatchesAreTakenInOrderWhicheverFinishesFirst) {
   const auto second = open(*ring, plan(1, 1));
   EXPECT_FALSE(open(*ring, plan(2, 1))) << "both slots are in use";
   fill(*ring, *second, 1);
-  EXPECT_FALSE(ring->take(0));
+  EXPECT_FALSE(ring->take(kOwn, 0));
   fill(*ring, *first, 1);
-  EXPECT_EQ(ring->take(0), first);
-  EXPECT_EQ(ring->take(1), second);
+  EXPECT_EQ(ring->take(kOwn, 0), first);
+  EXPECT_EQ(ring->take(kOwn, 1), second);
 }
 
 TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
@@ -91,6 +57,7 @@ TEST(RingTest, WorkersTurnToTheSoonestNeededBatch) {
 TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
   const RingOptions options{.slots = 1, .batch = 2, .sample_bytes = 12, .ragged_element = 4};
   auto ring = *Ring::create(options);
+  ring->begin(0);
   const auto slot = open(*ring, plan(0, 2));
   for (std::uint32_t i = 0; i < 2; ++i) mark_ready(*ring, {*slot, i}, Time{1});
   EXPECT_FALSE(ring->finish(*ring->claim(), {.length = 3}));
@@ -101,10 +68,10 @@ TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
   EXPECT_EQ(lengths[2], 1u);
   lengths[2] = 4;
   ring->publish(*slot);
-  ASSERT_TRUE(ring->take(0));
+  ASSERT_TRUE(ring->take(kOwn, 0));
   EXPECT_EQ(ring->data(*slot).size(), 16u);
   EXPECT_EQ(ring->offsets(*slot).size(), 3u);
-  ring->release(*slot);
+  ring->release(kOwn, *slot);
   ASSERT_TRUE(open(*ring, plan(1, 0)));
   EXPECT_EQ(ring->data(*slot).size(), 0u);
   ASSERT_EQ(ring->offsets(*slot).size(), 1u);
@@ -113,9 +80,10 @@ TEST(RingTest, ARaggedSlotHasLengthsForTheBatchStageAndThenValuesAndOffsets) {
 
 TEST(RingTest, LengthsThatAnotherProcessWroteStayInsideOfTheSlot) {
   auto ring = *Ring::create({.slots = 1, .batch = 2, .sample_bytes = 12, .ragged_element = 4});
+  ring->begin(0);
   const auto slot = open(*ring, plan(0, 2));
   fill(*ring, *slot, 2);
-  ASSERT_TRUE(ring->take(0));
+  ASSERT_TRUE(ring->take(kOwn, 0));
   ring->lengths(*slot).back() = std::uint64_t{1} << 62;
   EXPECT_LE(ring->data(*slot).size(), 24u);
 }
@@ -131,11 +99,11 @@ TEST(RingTest, ALaterBatchGivesWayWhenAnEarlierOneIsDoneAgain) {
   EXPECT_FALSE(ring->recall_after(6));
   EXPECT_EQ(ring->recall_after(4), latest);
   EXPECT_EQ(ring->free_slot(), latest);
-  EXPECT_FALSE(ring->take(6));
-  EXPECT_EQ(ring->take(5), later) << "what is left is as it was";
-  EXPECT_FALSE(ring->recall_after(4)) << "what the learner has stays";
+  EXPECT_FALSE(ring->take(kOwn, 6));
   fill(*ring, *first, 1);
-  EXPECT_EQ(ring->take(4), first);
+  EXPECT_EQ(ring->take(kOwn, 4), first);
+  EXPECT_EQ(ring->take(kOwn, 5), later) << "what is left is as it was";
+  EXPECT_FALSE(ring->recall_after(3)) << "what the learner has stays";
 }
 
 TEST(RingTest, WhatIsGivenBackIsPreparedBySomebodyElse) {
@@ -144,11 +112,11 @@ TEST(RingTest, WhatIsGivenBackIsPreparedBySomebodyElse) {
   mark_ready(*ring, {*slot, 0}, Time{1});
   mark_ready(*ring, {*slot, 1}, Time{1});
   ring->give_back(*ring->claim());
-  EXPECT_FALSE(ring->take(0));
+  EXPECT_FALSE(ring->take(kOwn, 0));
   while (const auto item = ring->claim()) {
     if (ring->finish(*item, {})) ring->publish(item->slot);
   }
-  EXPECT_EQ(ring->take(0), slot);
+  EXPECT_EQ(ring->take(kOwn, 0), slot);
 }
 
 // Somebody finishes just when it is given up.
@@ -157,17 +125,17 @@ TEST(RingTest, ABatchThatIsPublishedIsNotRetired) {
   const auto slot = open(*ring, plan(0, 1));
   fill(*ring, *slot, 1);
   EXPECT_FALSE(ring->retire(*slot));
-  EXPECT_EQ(ring->take(0), slot);
+  EXPECT_EQ(ring->take(kOwn, 0), slot);
 }
 
 TEST(RingTest, ColumnsThatAChainNeedsAreCountedAndOthersTakeNothing) {
-  const RingOptions plain{.slots = 2, .batch = 100, .sample_bytes = 64};
+  const RingOptions plain{.slots = 2, .batch = 4095, .sample_bytes = 64};  // columns of whole pages
   RingOptions ragged = plain;
   ragged.ragged_element = 2;
   RingOptions mixed = plain;
   mixed.mixes = true;
-  EXPECT_GE(Ring::region_bytes(ragged), Ring::region_bytes(plain) + 2 * 101 * sizeof(std::uint64_t));
-  EXPECT_GE(Ring::region_bytes(mixed), Ring::region_bytes(plain) + 2 * 100 * sizeof(Mix));
+  EXPECT_GE(Ring::region_bytes(ragged), Ring::region_bytes(plain) + 2 * 4096 * sizeof(std::uint64_t));
+  EXPECT_GE(Ring::region_bytes(mixed), Ring::region_bytes(plain) + 2 * 4095 * sizeof(Mix));
   const auto ring = *Ring::create(plain);
   EXPECT_TRUE(ring->mixes(0).empty());
   EXPECT_TRUE(ring->offsets(0).empty());
@@ -188,7 +156,7 @@ TEST(RingTest, AFailedSampleFailsItsBatchAndTheFirstOneSpeaks) {
   EXPECT_FALSE(ring->fail(*b, ring->reason(*b)));
   EXPECT_TRUE(ring->fail(*a, ring->reason(*a)));
   ring->publish(*slot);
-  ASSERT_TRUE(ring->take(0));
+  ASSERT_TRUE(ring->take(kOwn, 0));
   const auto error = ring->error_of(*slot);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "first");
@@ -207,14 +175,14 @@ TEST(RingTest, ABadSampleMayWaitForOtherBytes) {
   EXPECT_FALSE(ring->claim());
   EXPECT_FALSE(ring->bytes_complete(*slot));
   fill(*ring, *slot, 1);
-  EXPECT_TRUE(ring->take(0));
+  EXPECT_TRUE(ring->take(kOwn, 0));
   EXPECT_EQ(ring->cost_of(*slot).replaced, 1u);
 }
 
 TEST(RingTest, AnEmptyBatchIsPublishedAtOnce) {
   auto ring = make(1, 4);
   ASSERT_TRUE(open(*ring, plan(0, 0)));
-  EXPECT_TRUE(ring->take(0));
+  EXPECT_TRUE(ring->take(kOwn, 0));
 }
 
 TEST(RingTest, StopEndsEveryWait) {
@@ -222,7 +190,7 @@ TEST(RingTest, StopEndsEveryWait) {
   const std::uint32_t work = ring->work_signal();
   const std::uint32_t published = ring->published_signal();
   std::jthread worker([&] { EXPECT_FALSE(ring->wait_for_work(work, kNever)); });
-  std::jthread consumer([&] { EXPECT_FALSE(ring->wait_for_batch(published)); });
+  std::jthread consumer([&] { EXPECT_FALSE(ring->wait_for_batch(kOwn, published)); });
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   ring->stop();
 }
@@ -230,105 +198,28 @@ TEST(RingTest, StopEndsEveryWait) {
 TEST(RingTest, ResetKeepsLeasedSlotsAndFreesTheOthers) {
   auto ring = make(2, 1);
   fill(*ring, *open(*ring, plan(0, 1)), 1);
-  const auto leased = ring->take(0);
+  const auto leased = ring->take(kOwn, 0);
   ASSERT_TRUE(open(*ring, plan(1, 1)));
   ring->stop();
   ring->reset();
-  EXPECT_EQ(ring->leased(), 1u);
+  EXPECT_EQ(ring->held(kOwn), 1u);
   EXPECT_TRUE(open(*ring, plan(7, 1)));
   EXPECT_FALSE(open(*ring, plan(8, 1)));
-  ring->release(*leased);
+  ring->release(kOwn, *leased);
   EXPECT_TRUE(open(*ring, plan(8, 1)));
 }
 
-// Fetcher, workers and consumer at full speed: every sample is prepared once, every batch arrives whole and in order.
 TEST(RingTest, ManyThreadsDeliverEverySampleOnce) {
-  constexpr std::uint64_t kBatches = 2000;
-  constexpr std::uint64_t kBatch = 5;
-  auto ring = make(3, kBatch);
-  std::jthread fetcher([&] {
-    for (std::uint64_t n = 0; n < kBatches;) {
-      const auto slot = open(*ring, plan(n, kBatch));
-      if (!slot) {
-        std::this_thread::yield();
-        continue;
-      }
-      for (std::uint32_t i = kBatch; i-- > 0;) mark_ready(*ring, {*slot, i}, Time{1});
-      ++n;
-    }
-  });
-  std::vector<std::jthread> workers;
-  for (int w = 0; w < 3; ++w) {
-    workers.emplace_back([&] {
-      for (;;) {
-        const std::uint32_t seen = ring->work_signal();
-        if (const auto item = ring->claim()) {
-          const std::uint64_t value = ring->plan_of(item->slot).first + item->index;
-          std::memcpy(ring->tensor(*item).data(), &value, sizeof value);
-          if (ring->finish(*item, {})) ring->publish(item->slot);
-        } else if (!ring->wait_for_work(seen, kNever)) {
-          return;
-        }
-      }
-    });
-  }
-  for (std::uint64_t n = 0; n < kBatches; ++n) {
-    std::optional<std::uint32_t> slot;
-    for (;;) {
-      const std::uint32_t seen = ring->published_signal();
-      if ((slot = ring->take(n))) break;
-      ASSERT_TRUE(ring->wait_for_batch(seen));
-    }
-    const auto* values = reinterpret_cast<const std::uint64_t*>(ring->data(*slot).data());
-    for (std::uint64_t i = 0; i < kBatch; ++i) ASSERT_EQ(values[i], n * kBatch + i);
-    ring->release(*slot);
-  }
-  ring->stop();
+  Traffic traffic(3, 5, 2000);
+  traffic.start(3);
+  traffic.read(kOwn, 0);
 }
 
 // Many items that become ready in any order, and more workers than cores: none is overlooked.
 TEST(RingTest, ItemsThatBecomeReadyBehindAWorkersLookAreFound) {
-  constexpr std::uint64_t kBatch = 512;
-  constexpr std::uint64_t kBatches = 60;
-  auto ring = make(2, kBatch);
-  std::mt19937 random(7);
-  std::jthread fetcher([&] {
-    for (std::uint64_t n = 0; n < kBatches;) {
-      const auto slot = open(*ring, plan(n, kBatch));
-      if (!slot) {
-        std::this_thread::yield();
-        continue;
-      }
-      std::vector<std::uint32_t> order(kBatch);
-      std::iota(order.begin(), order.end(), 0);
-      std::shuffle(order.begin(), order.end(), random);
-      for (const std::uint32_t i : order) mark_ready(*ring, {*slot, i}, Time{1});
-      ++n;
-    }
-  });
-  std::vector<std::jthread> workers;
-  for (int w = 0; w < 8; ++w) {
-    workers.emplace_back([&] {
-      for (;;) {
-        const std::uint32_t seen = ring->work_signal();
-        if (const auto item = ring->claim()) {
-          if (ring->finish(*item, {})) ring->publish(item->slot);
-        } else if (!ring->wait_for_work(seen, kNever)) {
-          return;
-        }
-      }
-    });
-  }
-  for (std::uint64_t n = 0; n < kBatches; ++n) {
-    std::optional<std::uint32_t> slot;
-    for (;;) {
-      const std::uint32_t seen = ring->published_signal();
-      if ((slot = ring->take(n))) break;
-      ASSERT_TRUE(ring->wait_for_batch(seen));
-    }
-    ring->release(*slot);
-  }
-  ring->stop();
+  Traffic traffic(2, 512, 60);
+  traffic.start(8);
+  traffic.read(kOwn, 0);
 }
 
 TEST(RingTest, ARetiredSlotRestsUntilItsLastClaimIsSettled) {
@@ -342,7 +233,7 @@ TEST(RingTest, ARetiredSlotRestsUntilItsLastClaimIsSettled) {
   EXPECT_FALSE(ring->free_slot()) << "somebody may still write to it";
   EXPECT_FALSE(ring->finish(*late, {})) << "nor is it completed";
   EXPECT_EQ(ring->free_slot(), slot);
-  EXPECT_FALSE(ring->take(0));
+  EXPECT_FALSE(ring->take(kOwn, 0));
 }
 
 }  // namespace
