@@ -87,7 +87,9 @@ Result<Rates> measure(const LoaderOptions& options, unsigned rounds, Duration wi
 Result<Json> run_bench(const LoaderFlags& flags, unsigned rounds, const Output& output) {
   FORELOAD_ASSIGN(LoaderOptions options, flags.options());
   options.warn = [&](const std::string& text) { output.warn(text); };
-  const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
+  if (options.workers == 0u)
+    return Error{Code::kInvalid, "bench measures prep in this process: --workers 0 leaves none"};
+  const unsigned threads = options.workers.value_or(usable_cores());
   FORELOAD_ASSIGN(const Rates rates, measure(options, rounds, 1000ms));
   const auto line = [&](const std::string& stage, const std::string& rate, const std::string& limit) {
     output.line("{:<34} {:>17}/s   {}", stage, rate, limit);

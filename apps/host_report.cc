@@ -65,7 +65,10 @@ std::vector<std::string> host_lines(const HostSurvey& survey) {
 Json host_json(const HostSurvey& survey) {
   Json members = Json::array();
   for (const MemberInfo& member : survey.members) {
-    members.push_back({{"process", member.process}, {"place", member.id.index}, {"reserved_bytes", member.reserved}});
+    members.push_back({{"process", member.process},
+                       {"place", member.id.index},
+                       {"workers", member.workers},
+                       {"reserved_bytes", member.reserved}});
   }
   Json arenas = Json::array();
   for (const ArenaSurvey& arena : survey.arenas) {

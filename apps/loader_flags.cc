@@ -22,6 +22,13 @@ Result<T> choose(const std::string& flag, const std::string& text, const std::ma
   return Error{Code::kInvalid, fmt::format("{} \"{}\" is unknown: choose one of {}", flag, text, names)};
 }
 
+// Which one of the job's this is.
+void declare_learner(CLI::App& command, LoaderOptions& o) {
+  add_number(command, "--world", o.world, "Number of learners");
+  add_number(command, "--rank", o.rank, "Which of them this is");
+  add_number(command, "--local-world", o.local_world, "How many of them are on this machine; 0: all");
+}
+
 }  // namespace
 
 struct LoaderFlags::Texts {
@@ -72,13 +79,13 @@ LoaderFlags::LoaderFlags(CLI::App& command)
       ->check(refuse_empty);
   declare_host(command, o);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
-  add_number(command, "--threads", o.threads, "Prep threads; 0: one per usable core");
+  add_number(command, "--workers", o.workers,
+             "Prep threads; default: one per usable core. 0, with --host: others prepare (foreload agent)");
   command.add_option("--chain", t.chain,
                      "Transforms, \"resize(256), center_crop(224), normalize\"; default: chosen by the data");
   command.add_option("--dtype", t.dtype, "Of prepared images: u8, f16, f32")->capture_default_str();
   command.add_option("--layout", t.layout, "Of prepared images: nchw, nhwc")->capture_default_str();
-  add_number(command, "--world", o.world, "Number of learners");
-  add_number(command, "--rank", o.rank, "Which of them this is");
+  declare_learner(command, o);
   command.add_option("--last", t.last, "The last, incomplete batch: auto (as torch), ragged, pad, drop")
       ->capture_default_str();
   command.add_option("--on-error", t.on_error, "A bad sample: fail or replace")->capture_default_str();

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -25,6 +26,15 @@ CLI::Option* add_number(CLI::App& command, const std::string& flag, T& value, co
   if (range.most > std::numeric_limits<T>::max()) range.most = std::numeric_limits<T>::max();
   const auto check = [range](std::string& text) { return check_number(text, range); };
   return command.add_option(flag, value, purpose)->transform(CLI::Validator(check, ""))->capture_default_str();
+}
+
+// One that has no default.
+template <typename T>
+CLI::Option* add_number(CLI::App& command, const std::string& flag, std::optional<T>& value,
+                        const std::string& purpose) {
+  static_assert(std::is_unsigned_v<T>);
+  const auto check = [](std::string& text) { return check_number(text, {.most = std::numeric_limits<T>::max()}); };
+  return command.add_option(flag, value, purpose)->transform(CLI::Validator(check, ""));
 }
 
 }  // namespace foreload

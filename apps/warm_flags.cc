@@ -76,7 +76,7 @@ Result<Json> WarmFlags::run(const SourceOptions& from, const Source& source, con
   options.seed = seed_;
   options.epochs = 1;
   if (!from.tokens) options.chain = {ragged(DType::kU8, source.max_length())};  // bytes as they are
-  options.threads = 1;
+  options.workers = 1;
   options.rewrite = Rewrite::kOff;
   options.warn = [&](const std::string& text) { output.warn(text); };
   FORELOAD_TRY(parse_into(options.memory, memory_, "--memory"));

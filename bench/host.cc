@@ -62,6 +62,11 @@ Result<double> rate_of_all(Crew& crew, double seconds) {
   return std::accumulate(rates.begin(), rates.end(), 0.0);
 }
 
+Result<double> rate_of_equals(Crew& crew, std::uint64_t batches) {
+  FORELOAD_ASSIGN(const auto rates, ask_all(crew, fmt::format("take {}", batches), "rate"));
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
 namespace {
 
 // A loader alone in a host against one without.

@@ -28,7 +28,7 @@ constexpr Duration kPause = 300ms;  // until the others have filled their rings 
 HostJob learner_job(LoaderOptions options, unsigned ahead, unsigned host_cores) {
   options.batch = kBatch;
   options.held_batches = 1;
-  options.threads = kWorkersEach;
+  options.workers = kWorkersEach;
   return {.loader = std::move(options), .slots = ahead + 1, .host_cores = host_cores};
 }
 
@@ -147,7 +147,7 @@ Status random_misses(const HostBench& bench) {
   FORELOAD_ASSIGN(const StorageSet set, StorageSet::make(bench.work, 5000, kLength));
   Half half{set, set.options()};
   half.options.chain = {sleeping(kLength / kPrepSeconds)};
-  half.options.threads = kWorkersEach;
+  half.options.workers = kWorkersEach;
   half.options.storage = "10MB/s";
   FORELOAD_ASSIGN(half.options.memory, budget_for_cache(half.options, set.bytes() / 2));
   half.shared = 2 * (set.bytes() / 2 + SharedArena::table_bytes(set.size()));  // half of it is for streams

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/machine.h"
+#include "host/survey.h"
 #include "host_parts.h"
 #include "probe/loader_rates.h"
 #include "probe/process_view.h"
@@ -16,10 +17,29 @@ using namespace std::chrono_literals;
 
 constexpr unsigned kPeerRounds = 2, kTorchRounds = 1;  // figures without a goal
 constexpr double kAloneSeconds = 1, kSeconds = 1.5, kTorchSeconds = 4;
+constexpr unsigned kBatch = 32;
+
+// Equal jobs in a host.
+struct Team {
+  std::string host;
+  Crew crew;
+  std::uint64_t batches = 0;  // that each takes in about kSeconds, if none has to wait
+
+  Result<double> rate() { return rate_of_equals(crew, batches); }
+  // How many prepare what they read: the others read what these prepare.
+  std::size_t feeders() const {
+    const auto observer = Observer::open(host);
+    const auto seen = observer.ok() && *observer ? (*observer)->look() : std::nullopt;
+    if (!seen) return 0;
+    const auto& streams = seen->streams;
+    return static_cast<std::size_t>(
+        std::count_if(streams.begin(), streams.end(), [](const StreamSurvey& stream) { return stream.fed_by == 0; }));
+  }
+};
 
 std::vector<HostJob> equal_jobs(const HostBench& bench, unsigned jobs, const std::string& host) {
   HostJob job{.loader = bench.picture_options()};
-  job.loader.batch = 32;
+  job.loader.batch = kBatch;
   job.loader.host = host;
   return std::vector<HostJob>(jobs, job);
 }
@@ -41,17 +61,17 @@ Result<Crew> start_torch(const HostBench& bench, unsigned jobs) {
 }
 
 // How many times as fast `together` is as the others are, in turns.
-Result<double> factor(Crew& together, Crew& others, double other_seconds, unsigned rounds) {
+Result<double> factor(Team& together, Crew& others, double other_seconds, unsigned rounds) {
   std::vector<double> factors;
   for (unsigned round = 0; round < rounds; ++round) {
-    FORELOAD_ASSIGN(const double ours, rate_of_all(together, kSeconds));
+    FORELOAD_ASSIGN(const double ours, together.rate());
     FORELOAD_ASSIGN(const double theirs, rate_of_all(others, other_seconds));
     factors.push_back(ours / theirs);
   }
   return median(factors);
 }
 
-Status against_independent(const HostBench& bench, unsigned jobs, Crew& together) {
+Status against_independent(const HostBench& bench, unsigned jobs, Team& together) {
   FORELOAD_ASSIGN(Crew apart, start_warm(bench, jobs, ""));
   FORELOAD_ASSIGN(const double times, factor(together, apart, kSeconds, kPeerRounds));
   bench.report.note(fmt::format("host/jobs_k{}_against_independent", jobs), times, "ratio",
@@ -61,7 +81,7 @@ Status against_independent(const HostBench& bench, unsigned jobs, Crew& together
   return {};
 }
 
-Status against_torch(const HostBench& bench, unsigned jobs, Crew& together) {
+Status against_torch(const HostBench& bench, unsigned jobs, Team& together) {
   const std::string name = fmt::format("host/jobs_k{}_against_torch", jobs);
   auto torch = start_torch(bench, jobs);
   if (!torch.ok()) {
@@ -77,19 +97,23 @@ Status against_torch(const HostBench& bench, unsigned jobs, Crew& together) {
 }
 
 Status jobs_of(const HostBench& bench, unsigned jobs, Crew& alone) {
-  FORELOAD_ASSIGN(Crew together, start_warm(bench, jobs, bench.fresh_host()));
+  const std::string host = bench.fresh_host();
+  FORELOAD_ASSIGN(Crew crew, start_warm(bench, jobs, host));
+  FORELOAD_ASSIGN(double before, rate_of_all(alone, kAloneSeconds));
+  Team together{host, std::move(crew), 8 + static_cast<std::uint64_t>(before * kSeconds / kBatch)};
   std::vector<double> ratios, rates;
   for (unsigned round = 0; round < bench.rounds; ++round) {
-    FORELOAD_ASSIGN(const double before, rate_of_all(alone, kAloneSeconds));
-    FORELOAD_ASSIGN(const double ours, rate_of_all(together, kSeconds));
+    FORELOAD_ASSIGN(const double ours, together.rate());
     FORELOAD_ASSIGN(const double after, rate_of_all(alone, kAloneSeconds));
     ratios.push_back(ours / (jobs * (before + after) / 2));
     rates.push_back(ours);
+    before = after;
   }
-  bench.report.add(fmt::format("host/jobs_k{}", jobs), median(ratios), "ratio", 0.9, true,
-                   fmt::format("samples/s of {} jobs in one host, {:.0f} together / ({} x those of one job alone on {} "
-                               "cores); {}, batch 32, median of {} interleaved rounds",
-                               jobs, median(rates), jobs, usable_cores(), kPictures, bench.rounds));
+  bench.report.add(
+      fmt::format("host/jobs_k{}", jobs), median(ratios), "ratio", 0.9, true,
+      fmt::format("samples/s of {} jobs in one host, {:.0f} together / ({} x those of one job alone on {} "
+                  "cores); {}, batch {}, median of {} interleaved rounds; in the end {} of them prepared",
+                  jobs, median(rates), jobs, usable_cores(), kPictures, kBatch, bench.rounds, together.feeders()));
   FORELOAD_TRY(against_independent(bench, jobs, together));
   return against_torch(bench, jobs, together);
 }

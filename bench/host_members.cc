@@ -20,7 +20,7 @@ Result<MemoryShare> memory_of(const HostBench& bench, unsigned members) {
   job.loader.host = bench.fresh_host();
   FORELOAD_ASSIGN(Crew crew, start_jobs(bench, std::vector<HostJob>(members, job)));
   FORELOAD_TRY(ask_all(crew, "epoch", "source"));
-  FORELOAD_TRY(ask_all(crew, "rate 0.5", "rate"));
+  FORELOAD_TRY(rate_of_equals(crew, 8));
   MemoryShare sum;
   for (std::size_t i = 0; i < crew.size(); ++i) {
     FORELOAD_ASSIGN(const MemoryShare each, memory_share(crew.process(i)));

@@ -29,6 +29,8 @@ Result<Crew> start_jobs(const HostBench& bench, const std::vector<HostJob>& jobs
 Result<std::vector<double>> ask_all(Crew& crew, const std::string& request, const std::string& name);
 // Samples per second of all of them together, who run at the same time.
 Result<double> rate_of_all(Crew& crew, double seconds);
+// The same of jobs that read one stream. Each takes so many: one that ended earlier would hold up the others.
+Result<double> rate_of_equals(Crew& crew, std::uint64_t batches);
 
 // Jobs that are equal: prepared once and read once.
 Status bench_jobs(const HostBench& bench);

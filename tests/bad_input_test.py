@@ -129,7 +129,7 @@ class DatasetTest(RefusalTest):
             self.report(*base, "--batch", 1, "--world", 50, "--rank", 49, "--last", last)
 
     def test_a_budget_too_small_says_what_would_do(self):
-        base = ["run", self.good, *self.tail, "--threads", 1]
+        base = ["run", self.good, *self.tail, "--workers", 1]
         error = self.refused(*base, "--memory", "100kB", words=["97.7 KiB", "at least"], codes=(1,))
         self.assertEqual(error["code"], "NoMemory")
         needed = re.search(r"at least ([\d.]+) ?(\w+)", error["message"])
@@ -166,15 +166,16 @@ class OptionTest(RefusalTest):
 
     def test_numbers_out_of_range(self):
         base = ["run", self.good, "--chain", ledger.chain()]
-        for flag in ("--batch", "--global-batch", "--seed", "--threads", "--world", "--rank", "--epochs"):
+        for flag in ("--batch", "--global-batch", "--seed", "--workers", "--world", "--local-world", "--rank", "--epochs"):
             for value in ("-1", "1.5", "x", "", "99999999999999999999999"):
                 if (flag, len(value)) == ("--epochs", 23):
                     continue  # so many epochs would be read if they were accepted
                 with self.subTest(flag=flag, value=value):
                     self.refused(*base, f"{flag}={value}", words=[flag.strip("-").split("-")[-1], value], codes=(2,))
-        for flag, value in (("--batch", 0), ("--world", 0), ("--rank", 1), ("--epochs", 0), ("--threads", 100000)):
+        for flag, value in (("--batch", 0), ("--world", 0), ("--rank", 1), ("--epochs", 0), ("--workers", 100000),
+                            ("--workers", 0), ("--local-world", 2)):
             with self.subTest(flag=flag, value=value):
-                message = self.refused(*base, flag, value, words=[flag.strip("-"), value], codes=(2,))["message"]
+                message = self.refused(*base, flag, value, words=[flag.split("-")[-1], value], codes=(2,))["message"]
                 self.assertLess(len(message), 200, "a message that a person can read")
 
     def test_numbers_of_other_commands(self):

@@ -39,7 +39,7 @@ class SameHashesTest(ProgramTest):
 
     def test_any_number_of_threads(self):
         for threads in (1, 2, 3, 8):
-            self.assertEqual(self.assert_same("--threads", threads)["threads"], threads)
+            self.assertEqual(self.assert_same("--workers", threads)["threads"], threads)
 
     def test_both_ways_of_reading(self):
         self.assertEqual(self.assert_same("--io", "threads")["io"], "threads")
@@ -56,13 +56,13 @@ class SameHashesTest(ProgramTest):
         whole = self.assert_same()["epochs"]
         self.assertEqual(whole[1]["bytes"]["source"], 0)
         self.assertEqual(self.assert_same("--no-cache")["cache"], {"capacity_bytes": 0, "used_bytes": 0, "rewritten": 0})
-        small = self.assert_same("--memory", "8MB", "--threads", 1)
+        small = self.assert_same("--memory", "8MB", "--workers", 1)
         source = small["epochs"][1]["bytes"]["source"]
         self.assertTrue(0 < source < small["dataset"]["bytes"], source)
-        self.assert_same("--no-cache", "--direct", "--memory", "8MB", "--threads", 1)
+        self.assert_same("--no-cache", "--direct", "--memory", "8MB", "--workers", 1)
 
     def test_every_eviction_policy(self):
-        little = ["--memory", "8MB", "--threads", 1]
+        little = ["--memory", "8MB", "--workers", 1]
         for policy in ("static", "frequency", "belady", "lru"):
             self.assert_same("--eviction", policy)
             self.assert_same("--eviction", policy, "--no-cache")
@@ -178,7 +178,7 @@ class LedgerTest(ProgramTest):
         arguments = (folder, "--batch", 8, "--epochs", 3)
         whole, _ = self.judged(*arguments, count=90)
         self.judged(folder, "--batch", 8, "--epochs", 1, "--state", state, count=90)
-        rest, _ = self.judged(*arguments, "--resume", state, "--threads", 3, count=90)
+        rest, _ = self.judged(*arguments, "--resume", state, "--workers", 3, count=90)
         self.assertEqual(rest, [line for line in whole if line["epoch"] >= 1])
 
     def test_concatenation_counts_on(self):

@@ -100,6 +100,34 @@ class HostTest(unittest.TestCase):
         self.assertEqual(gone.returncode, 1)
         self.assertIn("there is no host", gone.stderr)
 
+    def test_without_workers_the_agent_prepares_everything(self):
+        agent = self.agent()
+        done = report(self.start(*self.in_host("--epochs", 2, "--workers", 0)))
+        self.assertEqual(done["threads"], 0)
+        self.assertEqual(hashes([done]), self.alone(2))
+        job = self.start(*self.in_host("--epochs", 400, "--accelerator", "300", "--workers", 0))
+        deadline = time.time() + 30
+        learners = []
+        while time.time() < deadline and not (learners and learners[0]["batches"] > 20):
+            time.sleep(0.1)
+            learners = self.status()["learners"]
+        self.assertEqual([helper["process"] for helper in learners[0]["prepared_by"]], [agent.pid])
+        workers = {member["process"]: member["workers"] for member in self.status()["members"]}
+        self.assertEqual(workers[job.pid], 0)
+        self.assertGreater(workers[agent.pid], 0)
+
+    def test_without_workers_it_goes_on_when_the_agent_is_killed(self):
+        agent = self.agent()
+        job = self.start(*self.in_host("--epochs", 3, "--workers", 0, "--accelerator", "300"))
+        time.sleep(random.uniform(0.3, 1.5))
+        agent.kill()
+        out, err = job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 0, err)
+        done = json.loads(out)
+        self.assertEqual(hashes([done]), self.alone(3))
+        self.assertGreater(done["threads"], 0)
+        self.assertEqual(err.count(f"foreload agent --host {self.host}"), 1, err)
+
     def test_a_cache_that_nobody_uses_makes_room_for_another(self):
         other = self.top / "other"
         subprocess.run([FORELOAD, "generate", other, "--images", "240", "--seed", "9"], check=True, capture_output=True)
@@ -107,7 +135,7 @@ class HostTest(unittest.TestCase):
         self.assertIn("host", agent.stdout.readline())
         for data in (self.top / "data", other, self.top / "data", other):
             done = report(self.start("run", data, "--batch", 4, "--epochs", 2, "--host", self.host, "--memory", "200MiB",
-                                     "--threads", 1, "--json"))
+                                     "--workers", 1, "--json"))
             self.assertEqual(done["epochs"][1]["samples"], 240)
 
     def test_one_that_is_killed_changes_nothing_for_the_others(self):

@@ -47,7 +47,7 @@ class ResumeTest(KillTest):
 
     def other_settings(self, chance):
         """All that may differ between the runs: threads, cache, engine."""
-        settings = ["--threads", chance.choice((1, 2, 3, 8))]
+        settings = ["--workers", chance.choice((1, 2, 3, 8))]
         settings += chance.choice(([], ["--no-cache"], ["--memory", "24MB"], ["--direct"]))
         return settings + chance.choice(([], ["--io", "threads"]))
 

@@ -33,7 +33,7 @@ class BudgetTest(ProgramTest):
         folder = self.images(count=60)
         for budget in (24 * MIB, 48 * MIB, 256 * MIB):
             threads = 8 if budget > 40 * MIB else 1
-            for extra in ([], ["--direct"], ["--no-cache"], ["--threads", threads]):
+            for extra in ([], ["--direct"], ["--no-cache"], ["--workers", threads]):
                 self.check(folder, budget, "--batch", 4, *extra)
 
     def test_resident_memory_of_a_dataset_larger_than_the_budget(self):
@@ -51,7 +51,7 @@ class BudgetTest(ProgramTest):
         folder.mkdir()
         for number in range(4):
             (folder / f"{number}.bin").write_bytes(bytes(30 * MIB if number == 2 else MIB))
-        base = ["run", folder, "--batch", 1, "--chain", ledger.chain(MIB), "--memory", "16MiB", "--threads", 1]
+        base = ["run", folder, "--batch", 1, "--chain", ledger.chain(MIB), "--memory", "16MiB", "--workers", 1]
         done = self.foreload(*base)
         self.assert_fails(done, "2.bin", "30 MiB", codes=(1,))
         self.assertEqual(len(re.findall(r"[\d.]+ MiB", done.err)), 2, done.err)
@@ -86,7 +86,7 @@ class LimitTest(ProgramTest):
         hashes = self.hashes(*base)
         for _ in range(max(10, amount(100))):
             limit = chance.randrange(40, 400) * MIB
-            settings = ["--memory", "256MB", "--threads", chance.choice((1, 2, 8)), "--on-error", "replace"]
+            settings = ["--memory", "256MB", "--workers", chance.choice((1, 2, 8)), "--on-error", "replace"]
             settings += chance.choice(([], ["--io", "threads"], ["--direct"]))
             with self.subTest(limit=limit, settings=settings):
                 done = self.foreload(*base, *settings, "--hash", "--json",
@@ -108,7 +108,7 @@ class LimitTest(ProgramTest):
         user = 100_000 + os.getpid()  # of no other process, so that only these threads count
         for number in range(1, 8):
             with self.subTest(processes=number):
-                done = self.foreload_as(user, *base, "--threads", 4, "--hash", "--json",
+                done = self.foreload_as(user, *base, "--workers", 4, "--hash", "--json",
                                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (number, number)))
                 self.assert_degrades_or_refuses(done, hashes)
 
@@ -136,7 +136,7 @@ class LimitTest(ProgramTest):
             base = ["run", folder, "--batch", 2, "--epochs", 2, "--chain", ledger.chain(MIB), "--seed", 1]
             hashes = self.hashes(*base)
             for settings in ([], ["--memory", "256MB"], ["--memory", "1GiB"], ["--memory", "256MB", "--direct"],
-                             ["--memory", "256MB", "--io", "threads", "--threads", 8]):
+                             ["--memory", "256MB", "--io", "threads", "--workers", 8]):
                 with self.subTest(settings=settings):
                     done = self.foreload(*base, *settings, "--hash", "--json",
                                          preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
@@ -192,7 +192,7 @@ class QuarantineTest(ProgramTest):
             self.judge(lines, report, keys, bad)
             listed = self.listed(report)
             with self.subTest(bad=bad):
-                again, report = self.logged(*base, "--threads", chance.choice((1, 3, 8)), "--no-cache")
+                again, report = self.logged(*base, "--workers", chance.choice((1, 3, 8)), "--no-cache")
                 self.assertEqual((again, self.listed(report)), (lines, listed))
                 ranks = [self.logged(*base, "--world", 3, "--rank", rank) for rank in range(3)]
                 self.assertEqual(ledger.steps(line for part, _ in ranks for line in part), ledger.steps(lines))

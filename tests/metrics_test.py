@@ -254,7 +254,7 @@ class MetricsTest(program.ProgramTest):
         chance = seeded("drain")
         epochs = 4 * amount(20)
         alone = self.report("run", self.data, "--batch", 8, "--seed", 3, "--hash", "--epochs", epochs)
-        job = self.job("--epochs", epochs, "--accelerator", 600, "--threads", 1)
+        job = self.job("--epochs", epochs, "--accelerator", 600, "--workers", 1)
         self.wait_for(lambda: self.foreload("agent", "--host", self.host, "--status").returncode == 0, "there is no host")
         for _ in range(amount(20)):
             agent = Agent(self)

@@ -44,8 +44,8 @@ class OrderTest(ProgramTest):
                 self.assertTrue(seen.isdisjoint(reference), "another order")
                 seen.update(reference)
                 self.assertEqual(len(set(reference)), 2)
-                self.assertEqual(self.hashes(*order, "--threads", 3, "--no-cache"), reference)
-                self.assertEqual(self.hashes(*order, "--memory", "8MB", "--threads", 1, "--no-cache", "--io", "threads"),
+                self.assertEqual(self.hashes(*order, "--workers", 3, "--no-cache"), reference)
+                self.assertEqual(self.hashes(*order, "--memory", "8MB", "--workers", 1, "--no-cache", "--io", "threads"),
                                  reference)
                 ranks = [self.hashes(*order, "--world", 3, "--rank", rank) for rank in range(3)]
                 sums = [tuple(sum(part) & MASK for part in zip(*epoch)) for epoch in zip(*ranks)]

@@ -59,7 +59,7 @@ class RunTest(SignalTest):
         self.check(*self.base, "--epochs", 10**7, times=amount(50))
 
     def test_while_waiting_for_slow_storage(self):
-        for extra in ([], ["--io", "threads"], ["--no-cache"], ["--direct"], ["--threads", 8]):
+        for extra in ([], ["--io", "threads"], ["--no-cache"], ["--direct"], ["--workers", 8]):
             self.check(*self.base, "--storage", "1kB/s", *extra, times=1 if not program.SOAK else 10)
 
     def test_while_one_read_takes_minutes(self):

@@ -84,19 +84,21 @@ struct LoaderOptions {
   std::vector<Transform> chain{};  // empty: images as RandomResizedCrop(224) + flip + normalise; arrays as they are
   DType dtype = DType::kF32;       // of images: u8, f16 or f32
   Layout layout = Layout::kNchw;
-  Bytes memory = 0;           // for cache, batches, reads and scratch together; 0: half of what is free
-  std::string disk{};         // folder on a local disk that keeps samples between epochs and runs; empty: none. Every
-                              // rank has a cache of its own in it
-  Bytes disk_bytes = 0;       // of it at most; 0: what the dataset needs, if 90 % of the free space are enough
-  unsigned threads = 0;       // prep threads; 0: as many as the process may run on
-  unsigned held_batches = 2;  // how many batches the caller may hold at once
-  std::string host{};         // processes of this machine that give the same name share cache and prep; `memory` is for
-                              // all of them together. Empty: this process alone
-  bool follow = false;        // with a host: begin where another job with the same batches begins its next epoch, and
-                              // read them together with it, unless it is still at this one's first batch
+  Bytes memory = 0;      // for cache, batches, reads and scratch together; 0: half of what is free
+  std::string disk{};    // folder on a local disk that keeps samples between epochs and runs; empty: none. Every
+                         // rank has a cache of its own in it
+  Bytes disk_bytes = 0;  // of it at most; 0: what the dataset needs, if 90 % of the free space are enough
+  std::optional<unsigned> workers{};  // prep threads; nothing: as many as the process may run on. 0: none, others of
+                                      // the host prepare (foreload agent), or these begin when nobody does
+  unsigned held_batches = 2;          // how many batches the caller may hold at once
+  std::string host{};   // processes of this machine that give the same name share cache and prep; `memory` is for
+                        // all of them together. Empty: this process alone
+  bool follow = false;  // with a host: begin where another job with the same batches begins its next epoch, and read
+                        // them together with it, unless it is still at this one's first batch
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
-  Epoch epochs = 0;  // how many will be read; 0: not known. Nothing is fetched beyond them
+  std::uint32_t local_world = 0;  // of them on this machine, where they divide memory; 0: all
+  Epoch epochs = 0;               // how many will be read; 0: not known. Nothing is fetched beyond them
   OnError on_error = OnError::kFail;
   Limits limits{};
   SourceOptions source{};  // subset, index folder, …; its `datasets` is ignored in favour of `dataset`
@@ -179,7 +181,7 @@ struct LoaderStats {
   std::uint64_t rewritten = 0;                // of the cached samples: made crop-addressable
   ObjectStats objects{};
   unsigned ring_slots = 0;  // batches that may be open, ready or held at once
-  unsigned threads = 0;     // that prepare
+  unsigned threads = 0;     // of this process that prepare
   std::string io{};         // which engine reads files, also the disk tier's: "uring" or "threads"
 };
 

@@ -46,8 +46,8 @@ def _mapped_alone(dataset: Any, settings: Settings) -> Opened:
         raise ConfigError("disk and disk_size are for data that foreload reads itself: a map-style dataset reads its own")
     if any(name.startswith("subset") for name in options):
         raise ConfigError("subset is for data on disk; for a map-style dataset use torch.utils.data.Subset")
-    if settings.host:
-        raise ConfigError("host is for data that foreload reads itself: samples of a map-style dataset are made in its own process")
+    if settings.host or options["workers"] == 0:
+        raise ConfigError(f"{'host' if settings.host else 'workers=0'} is for data that foreload reads itself: samples of a map-style dataset are made in its own process")
     part = _take(settings)
     options["memory"] = part.bytes
     return _keeping(part, lambda: _mapped.MappedLoader(dataset, options)), part, ""
@@ -70,23 +70,21 @@ def _in_host(options: Dict[str, Any], settings: Settings) -> Opened:
 
 def _with_its_job(options: Dict[str, Any], settings: Settings) -> Opened:
     job = _ranks.job_here(options["rank"], options["world"])
-    if job is None or not _may_join(job, options):
+    if job is None or not _may_join(options):
         return _alone(options, settings)
     try:
         return _in_host_of(job, options, settings)
     except ForeloadError as error:
         reason = str(error)
     # Outside of the handler: what is wrong with the loader itself is not to be told as a consequence of the host.
-    result = _alone(options, settings)
+    result = _alone({**options, "workers": options["workers"] or None}, settings)  # nobody else prepares for who is alone
     warn_once(f"this rank does not share cache and prep with the others of its job on this machine: {reason}. host=False if that "
               "is as it should be")
     return result
 
 
-def _may_join(job: _ranks.Job, options: Dict[str, Any]) -> bool:
-    # A host keeps room for the streams of the whole world. With most of it on other machines, little would be left to cache.
-    all_here = job.ranks == options["world"]
-    return all_here and options["eviction"] in EVICTIONS_IN_HOSTS and options["rewrite"] != "on"
+def _may_join(options: Dict[str, Any]) -> bool:
+    return options["eviction"] in EVICTIONS_IN_HOSTS and options["rewrite"] != "on"
 
 
 def _in_host_of(job: _ranks.Job, options: Dict[str, Any], settings: Settings) -> Opened:

@@ -104,6 +104,17 @@ def _take_sampler(given: Dict[str, Any], sampler: Any) -> None:
                           "weights=[...], or subset=[...] for a part of the dataset. A DistributedSampler is not needed")
 
 
+def prep_threads(torchs: Any, own: Any) -> Optional[int]:
+    """How many threads prepare here; None: as many as the process may run on."""
+    torchs = arguments.whole("num_workers", torchs, 0, 256)
+    if own is None:
+        return torchs or None
+    own = arguments.whole("workers", own, 0, 256)
+    if torchs not in (0, own):  # torch's 0 is what it is when nobody gives it
+        raise ConfigError(f"num_workers={torchs} and workers={own} contradict each other: give one of them")
+    return own
+
+
 def last_batch(drop_last: bool, asked: Optional[str]) -> str:
     if asked is None:
         return "drop" if drop_last else "auto"
@@ -197,11 +208,12 @@ def read(given: Dict[str, Any]) -> Settings:
         arguments.whole("global_batch", given["global_batch"], 1, 1 << 40)
     options["shuffle"] = arguments.flag("shuffle", given["shuffle"])  # a sampler may have changed it
     options["seed"] = 0 if given["seed"] is None else arguments.whole("seed", given["seed"])
-    options["threads"] = arguments.whole("num_workers", given["num_workers"], 0, 256)
+    options["workers"] = prep_threads(given["num_workers"], given["workers"])
     settings.drop_last = given["drop_last"]
     options["last_batch"] = last_batch(settings.drop_last, given["last_batch"])
     options["on_error"] = arguments.word("on_error", given["on_error"], ["fail", "replace"])
     options["rank"], options["world"] = _ranks.resolve(given["rank"], given["world_size"])
+    options["local_world"] = _ranks.on_this_host(options["world"])
     options["held_batches"] = arguments.whole("held_batches", given["held_batches"], 1, 32)
     options["epochs"] = 0 if given["epochs"] is None else arguments.whole("epochs", given["epochs"], 1)
     options["cache"] = given["cache"]

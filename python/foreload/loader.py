@@ -106,6 +106,7 @@ class DataLoader:
       memory            "8GiB" or bytes, for cache, batches and scratch together; default: a part of the process's budget
       host              name: all processes of this machine that give it share cache and prep, and `memory` is for all of them;
                         default: ranks of one job on this machine put their memory together and share by themselves; False: alone
+      workers           as num_workers, and 0 means none: with a host, others of it prepare (`foreload agent`)
       follow            with host: begin with the next epoch of a job that has the same batches, and share them with it
       disk              folder on a local disk that keeps samples between epochs and runs; disk_size: "200GB" of it at most
       on_error          "fail" or "replace": what a bad sample does; max_replacements
@@ -145,7 +146,8 @@ class DataLoader:
                  disk_size: Union[None, int, str] = None, weights: Any = None, num_samples: Optional[int] = None,
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
                  homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False,
-                 host: Union[None, bool, str, "os.PathLike[str]"] = None, follow: bool = False) -> None:
+                 host: Union[None, bool, str, "os.PathLike[str]"] = None, workers: Optional[int] = None,
+                 follow: bool = False) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

@@ -112,10 +112,11 @@ LoaderOptions read_options(const py::dict& given) {
   reader.read("follow", options.follow);
   reader.read("disk", options.disk);
   reader.read("disk_bytes", options.disk_bytes);
-  reader.read("threads", options.threads);
+  reader.read("workers", options.workers);
   reader.read("held_batches", options.held_batches);
   reader.read("rank", options.rank);
   reader.read("world", options.world);
+  reader.read("local_world", options.local_world);
   reader.read("epochs", options.epochs);
   reader.read("cache", options.cache);
   reader.read("direct_io", options.direct_io);

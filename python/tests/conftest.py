@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import uuid
 
 import pytest
 
@@ -50,6 +51,12 @@ def example_data(tmp_path_factory):
     import data
 
     return data.generated(str(tmp_path_factory.mktemp("examples") / "data"))
+
+
+@pytest.fixture
+def host():
+    """A name that no other test has."""
+    return f"test-{uuid.uuid4().hex[:16]}"
 
 
 ARRAY = "array(u8, 64, headerless=1)"

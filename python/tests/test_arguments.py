@@ -15,7 +15,10 @@ def opened(dataset, **options):
     ({"batch_size": 0}, "batch_size.*0"), ({"batch_size": "8"}, "batch_size.*'8'"), ({"batch_size": 2.5}, "batch_size.*2.5"),
     ({"batch_size": True}, "batch_size"), ({"batch_size": None}, "batch_size=None"), ({"shuffle": "yes"}, "shuffle.*'yes'"),
     ({"seed": -1}, "seed.*-1"), ({"num_workers": -1}, "num_workers option should be non-negative"),
-    ({"num_workers": 1000}, "num_workers"), ({"timeout": -1}, "timeout option should be non-negative"),
+    ({"num_workers": 1000}, "num_workers"), ({"workers": -1}, "workers.*-1"), ({"workers": 257}, "workers.*257"),
+    ({"workers": "2"}, "workers.*'2'"), ({"workers": True}, "workers"), ({"workers": 2, "num_workers": 3}, "num_workers=3.*workers=2"),
+    ({"workers": 0, "num_workers": 3}, "num_workers=3.*workers=0"), ({"workers": 0}, "foreload agent --host"),
+    ({"workers": 0, "host": False}, "foreload agent --host"), ({"timeout": -1}, "timeout option should be non-negative"),
     ({"memory": "lots"}, "memory.*lots"), ({"memory": 0}, "memory"), ({"memory": "0"}, "memory"),
     ({"on_error": "ignore"}, "on_error.*'ignore'"), ({"rank": 0}, "rank.*without world_size"),
     ({"rank": 2, "world_size": 2}, "Invalid rank 2, rank should be in the interval"), ({"world_size": 0, "rank": 0}, "world_size"),
@@ -215,6 +218,18 @@ def test_a_broken_launcher_environment_is_named():
 def test_what_only_looks_like_a_number_is_no_local_size():
     assert _ranks.on_this_host(4, {"LOCAL_WORLD_SIZE": "\u00b2"}) == 4
     assert _ranks.on_this_host(4, {"LOCAL_WORLD_SIZE": "2"}) == 2
+
+
+@pytest.mark.parametrize("options, threads", [({"workers": 3}, 3), ({"num_workers": 2}, 2), ({"workers": 2, "num_workers": 2}, 2),
+                                              ({"workers": 1, "num_workers": 0}, 1), ({"workers": None, "num_workers": 3}, 3)])
+def test_workers_and_num_workers_count_threads(arrays, options, threads):
+    with opened(arrays, **options) as loader:
+        assert loader.stats()["threads"] == threads
+
+
+def test_a_map_style_dataset_needs_this_process():
+    with pytest.raises(foreload.ConfigError, match="workers=0"):
+        foreload.DataLoader(list(range(10)), workers=0)
 
 
 def test_a_subset_by_ids_and_by_keys(arrays):

@@ -121,6 +121,7 @@ std::optional<MemberId> Control::enter(unsigned index) {
   if (before.phase == kEmpty) {  // the byte is ours, so nobody else writes here
     place.process = static_cast<std::uint32_t>(::getpid());
     place.reserved = 0;
+    place.workers = 0;
   }
   // Not empty: it died, and its claims are still to be taken back. Giving up the lock lets the others see that.
   if (before.phase != kEmpty || !place.word.compare_exchange_strong(seen, mine.packed())) {
@@ -151,9 +152,21 @@ std::vector<MemberInfo> Control::members() const {
     const ClaimWord word = ClaimWord::unpack(place.word.load());
     if (word.phase != kAlive) continue;
     const MemberId id{static_cast<std::uint8_t>(i), word.generation};
-    found.push_back({.id = id, .process = place.process, .reserved = place.reserved, .alive = is_alive(id)});
+    found.push_back({.id = id,
+                     .process = place.process,
+                     .reserved = place.reserved,
+                     .workers = place.workers,
+                     .alive = is_alive(id)});
   }
   return found;
+}
+
+void Control::add_workers(int count) {
+  block().members[self_->index].workers.fetch_add(static_cast<std::uint32_t>(count));
+}
+
+bool Control::anybody_prepares() const {
+  return std::ranges::any_of(members(), [](const MemberInfo& member) { return member.alive && member.workers > 0; });
 }
 
 std::vector<MemberId> Control::dead() const {

@@ -47,6 +47,7 @@ struct MemberInfo {
   MemberId id{};
   std::uint32_t process = 0;  // for display
   Bytes reserved = 0;
+  unsigned workers = 0;  // threads that prepare for all
   bool alive = false;
 };
 
@@ -75,6 +76,8 @@ class Control {
   // number may do that at the same time.
   std::vector<MemberId> dead() const;
   void clear(MemberId member);
+  void add_workers(int count);    // to those of this member. REQUIRES: enter()
+  bool anybody_prepares() const;  // some living member has workers
 
   // Budget and objects. REQUIRES: enter(). All need the lock, and fail when a stopped member has it. ----------------
   // What this member takes beside objects, instead of what it took before. kNoMemory says how much is left.

@@ -13,6 +13,7 @@ struct alignas(64) Control::MemberEntry {
   std::atomic<std::uint64_t> word{0};
   std::atomic<std::uint64_t> reserved{0};
   std::atomic<std::uint32_t> process{0};
+  std::atomic<std::uint32_t> workers{0};
 };
 
 struct alignas(64) Control::ObjectEntry {

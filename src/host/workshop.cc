@@ -36,32 +36,41 @@ struct Workshop::Helped {
 };
 
 Result<std::shared_ptr<Workshop>> Workshop::open(std::shared_ptr<Member> member, const WorkshopOptions& options) {
-  MutexLock lock(member->mutex_);
-  if (auto there = member->workshop_.lock()) {
-    there->scratch_.grow_to(ScratchPool(options.scratch, std::max(options.threads, 1u)).largest());
-    return there;
+  std::shared_ptr<Workshop> workshop;
+  {
+    MutexLock lock(member->mutex_);
+    workshop = member->workshop_.lock();
+    if (workshop) {
+      workshop->scratch_.grow_to(ScratchPool(options.scratch, std::max(options.threads, 1u)).largest());
+    } else {
+      workshop.reset(new Workshop(member, options));
+      member->workshop_ = workshop;
+    }
   }
-  std::shared_ptr<Workshop> workshop(new Workshop(member, options));
-  FORELOAD_TRY(workshop->start());
-  member->workshop_ = workshop;
+  if (!options.standby) FORELOAD_TRY(workshop->employ(options.threads));
   return workshop;
 }
 
 Workshop::Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options)
     : member_(std::move(member)),
-      options_(options),
       scratch_(options.scratch, std::max(options.threads, 1u)),
       preparer_(*this, scratch_, nullptr),
       places_(options.threads),
       streams_(std::make_shared<const Streams>()) {}
 
-Status Workshop::start() {
-  FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
-  threads_.push_back(std::move(list));
-  for (unsigned i = 0; i < options_.threads; ++i) {
+Status Workshop::employ(unsigned threads) {
+  MutexLock lock(employing_);
+  if (workers_ > 0) return {};
+  if (threads_.empty()) {
+    FORELOAD_ASSIGN(Thread list, Thread::start("fl-streams", [this] { keep_list(); }));
+    threads_.push_back(std::move(list));
+  }
+  for (unsigned i = 0; i < std::min(threads, most()); ++i) {
     const auto body = [this, i] { preparer_.run(static_cast<std::uint16_t>(i)); };
     FORELOAD_ASSIGN(Thread worker, Thread::start(fmt::format("fl-prep-{}", i), body));
     threads_.push_back(std::move(worker));
+    ++workers_;
+    member_->control().add_workers(1);
   }
   return {};
 }
@@ -74,6 +83,7 @@ Workshop::~Workshop() {
   futex_wake_all(work.count);
   member_->control().announce();
   threads_.clear();
+  member_->control().add_workers(-static_cast<int>(workers_.load()));
   for (unsigned worker = 0; worker < places_.size(); ++worker) rest(worker);
 }
 

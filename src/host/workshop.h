@@ -22,15 +22,19 @@ namespace foreload {
 struct WorkshopOptions {
   unsigned threads = 1;  // 0: others prepare
   Bytes scratch = 0;     // for their decoding
+  bool standby = false;  // they begin when employ() says so
 };
 
 class Workshop : private PrepBoard {
  public:
-  // This process's, made now if there is none.
+  // This process's, made now if there is none. The first that does not stand by says how many threads there are.
   static Result<std::shared_ptr<Workshop>> open(std::shared_ptr<Member> member, const WorkshopOptions& options);
   ~Workshop();
 
-  unsigned threads() const { return options_.threads; }
+  // Starts as many workers, unless there are some. kNoMemory: the system allows no more threads.
+  Status employ(unsigned threads) FORELOAD_EXCLUDES(employing_);
+  unsigned most() const { return static_cast<unsigned>(places_.size()); }
+  unsigned workers() const { return workers_; }
 
  private:
   // A stream of any member, mapped here.
@@ -38,7 +42,6 @@ class Workshop : private PrepBoard {
   using Streams = std::vector<std::shared_ptr<Helped>>;
 
   Workshop(std::shared_ptr<Member> member, const WorkshopOptions& options);
-  Status start();
 
   std::optional<PrepTask> claim(unsigned worker) override;
   void settled(unsigned worker, const PrepTask& task, bool bad) override;
@@ -54,7 +57,6 @@ class Workshop : private PrepBoard {
   std::shared_ptr<const Streams> streams() const FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;
-  WorkshopOptions options_;
   ScratchPool scratch_;
   Preparer preparer_;
   std::atomic<bool> stopping_{false};
@@ -72,7 +74,9 @@ class Workshop : private PrepBoard {
     Time until{};
   };
   std::map<ObjectId, Refused> refused_;
-  std::vector<Thread> threads_;
+  std::atomic<unsigned> workers_{0};
+  Mutex employing_;
+  std::vector<Thread> threads_ FORELOAD_GUARDED_BY(employing_);
 };
 
 }  // namespace foreload

@@ -1,5 +1,5 @@
-// How the host's budget is divided: a stream may take a share of it, chosen so that the streams of all ranks, or of
-// four jobs, take half at most. What is left is for homes, which grow into it as they are needed.
+// How the host's budget is divided: a stream may take a share of it, chosen so that the streams of all ranks of this
+// machine, or of four jobs, take half at most. What is left is for homes, which grow into it as they are needed.
 #include "loader/host_seat.h"
 
 #include <fmt/format.h>
@@ -53,8 +53,10 @@ Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
   // Before the stream, so that they have enough memory for its samples.
-  const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch};
+  const bool standby = needs.options.workers == 0u;
+  const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch, .standby = standby};
   FORELOAD_ASSIGN(seat->workshop_, Workshop::open(seat->member_, workers));
+  if (standby) seat->standby_.emplace(seat->member_, seat->workshop_, seat->host_);
   FORELOAD_TRY(seat->open_stream(needs));
   return seat;
 }
@@ -68,7 +70,7 @@ HostSeat::~HostSeat() {
 Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
-  own.memory = budget() / 2 / std::max<Bytes>(needs.options.world, kStreams);
+  own.memory = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
   for (;;) {
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
     if (sized.ok()) {
@@ -92,7 +94,7 @@ Status HostSeat::plan(const Needs& needs) {
 
 Status HostSeat::open_homes(const Needs& needs) {
   const std::uint64_t samples = needs.source.size();
-  const Bytes streams = std::max<Bytes>(needs.options.world, kStreams) * sized_.budget;
+  const Bytes streams = std::max<Bytes>(learners_here(needs.options), kStreams) * sized_.budget;
   const Bytes all = needs.source.total_bytes() + samples * 16;
   const Bytes table = SharedArena::table_bytes(samples);
   const Bytes left = budget() - std::min(budget(), streams + table);
@@ -159,7 +161,15 @@ Status HostSeat::open_stream(const Needs& needs) {
 
 std::optional<std::string> HostSeat::take_warning() {
   MutexLock lock(mutex_);
-  return std::exchange(warning_, std::nullopt);
+  if (warnings_.empty()) return std::nullopt;
+  std::string text = std::move(warnings_.front());
+  warnings_.pop_front();
+  return text;
+}
+
+void HostSeat::warn(std::string text) {
+  MutexLock lock(mutex_);
+  warnings_.push_back(std::move(text));
 }
 
 Status HostSeat::serve(TierStack& tiers, Ring& ring) {
@@ -185,7 +195,9 @@ void HostSeat::run(TierStack& tiers, Ring& ring) {
     const std::uint32_t seen = ring.feeder_signal();
     if (arena_ && !refused_ && arena_->wanted() > arena_->reserved()) grow();
     tiers.wake();
-    if (!stopping_) ring.wait_as_feeder(seen, kNever);
+    if (const auto text = standby_ ? standby_->look(ring, now()) : std::nullopt) warn(*text);
+    if (standby_ && standby_->has_begun()) standby_.reset();
+    if (!stopping_) ring.wait_as_feeder(seen, standby_ ? standby_->next_look() : kNever);
   }
 }
 
@@ -201,10 +213,8 @@ void HostSeat::grow() {
       refused_ = grown.error().code == Code::kNoMemory;  // otherwise when somebody asks again
       if (!refused_) return;
       arena_->end_growth();
-      MutexLock lock(mutex_);
-      warning_ =
-          fmt::format("the cache of host \"{}\" ends at {}: {}", host_, format_bytes(from), grown.error().message);
-      return;
+      return warn(
+          fmt::format("the cache of host \"{}\" ends at {}: {}", host_, format_bytes(from), grown.error().message));
     }
     arena_->reserved_to(to);
   }

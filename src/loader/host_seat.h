@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "loader/company.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
+#include "loader/standby.h"
 #include "plan/stream.h"
 #include "tier/arena.h"
 #include "tier/shared_arena.h"
@@ -54,6 +56,7 @@ class HostSeat {
   // From now on. Both must live until stop().
   Status serve(TierStack& tiers, Ring& ring);
   void stop();
+  unsigned workers() const { return workshop_->workers(); }  // of this process
   std::optional<std::string> take_warning() FORELOAD_EXCLUDES(mutex_);
 
  private:
@@ -63,9 +66,11 @@ class HostSeat {
   Status open_stream(const Needs& needs);
   void run(TierStack& tiers, Ring& ring);
   void grow() FORELOAD_EXCLUDES(mutex_);
+  void warn(std::string text) FORELOAD_EXCLUDES(mutex_);
 
   std::shared_ptr<Member> member_;
   std::shared_ptr<Workshop> workshop_;
+  std::optional<Standby> standby_;  // nothing: the workers have begun
   SizedPlan sized_{};
   Bytes share_ = 0;  // of the budget, for this stream and what belongs to it
   std::shared_ptr<SharedObject> homes_;
@@ -78,7 +83,7 @@ class HostSeat {
   std::shared_ptr<Ring> own_ring_;
   std::string host_;
   Mutex mutex_;
-  std::optional<std::string> warning_ FORELOAD_GUARDED_BY(mutex_);
+  std::deque<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
   std::atomic<bool> stopping_{false};
   bool refused_ = false;  // the machine or the budget gave no more for homes
   Ring* ring_ = nullptr;

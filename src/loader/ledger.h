@@ -61,7 +61,7 @@ class Ledger {
     options.seed = 7;
     options.chain = {array(DType::kU8, {kLength}, true)};
     options.memory = 64_MiB;
-    options.threads = 2;
+    options.workers = 2;
     return options;
   }
 

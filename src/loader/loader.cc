@@ -38,7 +38,7 @@ void Loader::Parts::pass_on_warnings() {
   if (!options_.warn) return;
   DiskTier* disk = tiers_->disk();
   while (const auto text = disk != nullptr ? disk->take_warning() : std::nullopt) options_.warn(*text);
-  if (const auto text = seat_ ? seat_->take_warning() : std::nullopt) options_.warn(*text);
+  while (const auto text = seat_ ? seat_->take_warning() : std::nullopt) options_.warn(*text);
 }
 
 // A wait that was interrupted and goes on at once is one wait: it began when the first call did.
@@ -214,7 +214,7 @@ LoaderStats Loader::Parts::stats() const {
           .rewritten = pipeline_->rewritten(),
           .objects = tiers_->object_stats(),
           .ring_slots = own_desk_->ring().slots(),
-          .threads = threads_,
+          .threads = seat_ ? seat_->workers() : threads_,
           .io = tiers_->engine_name()};
 }
 

@@ -26,7 +26,7 @@ class LoaderEvictionTest : public testing::Test {
   }
 
   LoaderOptions with_room(LoaderOptions options, Eviction kind, std::uint32_t world, std::uint32_t rank) {
-    options.threads = 1;
+    options.workers = 1;
     options.world = world;
     options.rank = rank;
     options.epochs = kEpochs;

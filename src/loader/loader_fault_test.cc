@@ -50,7 +50,7 @@ TEST(LoaderFaultTest, ReplacementsAreTheSameForEveryRankAndThreadCount) {
   std::optional<Seen> expected;
   for (std::uint32_t world : {1u, 2u, 3u}) {
     options.world = world;
-    options.threads = world;
+    options.workers = world;
     Seen seen;
     std::uint64_t replaced = 0;
     for (options.rank = 0; options.rank < world; ++options.rank) {

@@ -89,7 +89,7 @@ TEST(LoaderKindsTest, RaggedSamplesArriveOnceWithTheirOwnLengthForEveryWorld) {
   options.global_batch = 25;  // the last one has a single sample: most ranks get an empty batch
   for (const std::uint32_t world : {1u, 2u, 4u}) {
     options.world = world;
-    options.threads = world;
+    options.workers = world;
     const Epochs seen = read_all(options);
     ASSERT_EQ(seen.size(), 2 * kSamples);
     std::map<SampleId, int> times;
@@ -139,7 +139,7 @@ class Pictures {
     options.chain = {center_crop(16), random_flip(), normalize(kImageNet), mix};
     options.global_batch = 8;
     options.world = world;
-    options.threads = world == 2 ? 1 : 4;
+    options.workers = world == 2 ? 1 : 4;
     options.last_batch = last;
     return options;
   }

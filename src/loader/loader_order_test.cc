@@ -116,7 +116,7 @@ TEST(LoaderOrderTest, EchoWithoutRoomForItsWindowGoesOn) {
   options.echo_window = 3000;
   options.batch = 64;
   options.cache = false;
-  options.threads = 1;
+  options.workers = 1;
   const Seen expected = reference(3000, options, 1);
   int opened = 0;
   for (Bytes memory = 2_MiB; memory < 16_MiB && opened < 4; memory += 128_KiB) {
@@ -172,7 +172,7 @@ TEST(LoaderOrderTest, ALongSampleDrivesHoldsOut) {
   options.echo_window = kSamples;
   options.chain = {ragged(DType::kU8, kLong, {.headerless = true})};
   options.cache = false;
-  options.threads = 1;
+  options.workers = 1;
   int done = 0;
   for (Bytes memory = 4_MiB; memory < 32_MiB && done < 4; memory += 128_KiB) {
     options.memory = memory;
@@ -250,7 +250,7 @@ TEST(LoaderOrderTest, SamplesThatStayAtHomeAreReadOnce) {
     options.reshuffle = share;
     options.world = 4;
     options.rank = 1;
-    options.threads = 1;
+    options.workers = 1;
     options.epochs = 3;
     for (Bytes memory = 2_MiB; memory < 32_MiB; memory += 32_KiB) {  // until its quarter fits
       options.memory = memory;

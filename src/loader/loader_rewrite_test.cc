@@ -64,7 +64,7 @@ TEST_F(LoaderRewriteTest, RewrittenSamplesGiveTheSameTensors) {
   EXPECT_EQ(plain->stats().rewritten, 0u);
   for (const unsigned threads : {1u, 3u}) {
     LoaderOptions asked = options(Rewrite::kOn);
-    asked.threads = threads;
+    asked.workers = threads;
     auto loader = Loader::open(asked);
     ASSERT_TRUE(loader.ok()) << loader.error().message;
     EXPECT_TRUE(read(*loader, 3) == expected) << threads << " threads";

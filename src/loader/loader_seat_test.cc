@@ -173,6 +173,31 @@ TEST(LoaderSeatTest, SeekingInAHostReadsWhatIsThere) {
   }
 }
 
+// A job over many machines needs room here for the streams of those ranks alone that are here.
+TEST(LoaderSeatTest, TheBudgetIsDividedByTheRanksOfThisMachine) {
+  const Ledger ledger(kSamples);
+  const auto capacity = [&](std::uint32_t local) {
+    LoaderOptions options = in_host(ledger, fresh_host(), 128_MiB);
+    options.batch = 1;
+    options.world = 512;
+    options.local_world = local;
+    const auto loader = Loader::open(options);
+    return loader.ok() ? static_cast<int>(loader->stats().cache_capacity / Ledger::kLength) : -1;
+  };
+  EXPECT_EQ(0, in_child([&] { return capacity(0); }));
+  EXPECT_GE(in_child([&] { return capacity(2); }), static_cast<int>(kSamples));
+}
+
+TEST(LoaderSeatTest, AMachineHasNoMoreRanksThanTheJob) {
+  const Ledger ledger(kSamples);
+  LoaderOptions options = ledger.options(8);
+  options.world = 2;
+  options.local_world = 3;
+  const auto loader = Loader::open(options);
+  ASSERT_FALSE(loader.ok());
+  EXPECT_NE(loader.error().message.find("local_world 3"), std::string::npos) << loader.error().message;
+}
+
 TEST(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {
   const Ledger ledger(kSamples);
   const std::string host = fresh_host();

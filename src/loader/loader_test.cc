@@ -32,7 +32,7 @@ TEST(LoaderTest, OrderAndBytesDoNotDependOnThreadsEngineOrCache) {
     for (const char* io : {"uring", "threads"}) {
       for (bool cache : {true, false}) {
         LoaderOptions options = ledger.options();
-        options.threads = threads;
+        options.workers = threads;
         options.io = io;
         options.cache = cache;
         EXPECT_EQ(read_all(options, 2), expected) << threads << " threads, " << io << ", cache " << cache;
@@ -51,7 +51,7 @@ TEST(LoaderTest, DirectReadsGiveTheSameSamples) {
 TEST(LoaderTest, LaterEpochsReadOnlyWhatIsNotCached) {
   const Ledger ledger(2000);
   LoaderOptions options = ledger.options(16);
-  options.threads = 1;
+  options.workers = 1;
   for (Bytes memory = 2_MiB; memory < 32_MiB; memory += 64_KiB) {  // until a part of the 1 MB of data fits
     options.memory = memory;
     auto loader = Loader::open(options);
@@ -92,7 +92,7 @@ TEST(LoaderTest, ResumeContinuesExactlyWithOtherThreadsAndAnEmptyCache) {
       state = *state_from_json(state_to_json(first.position()));
     }
     LoaderOptions options = ledger.options();
-    options.threads = 3;
+    options.workers = 3;
     options.cache = false;
     options.epochs = 3;
     Loader second = open(options);
@@ -216,7 +216,7 @@ TEST(LoaderTest, ClosesFromAnyState) {
   const Ledger ledger(200);
   for (int round = 0; round < 30; ++round) {
     LoaderOptions options = ledger.options();
-    options.threads = 1 + round % 3;
+    options.workers = 1 + round % 3;
     options.storage = round % 2 == 0 ? "" : "1MB/s,50ms";
     Loader loader = open(options);
     for (int n = 0; n < round % 5; ++n) ASSERT_TRUE(loader.next().ok());
@@ -242,7 +242,7 @@ TEST(LoaderTest, ATransitForOneSampleNeverStops) {
       options.dataset = {folder.path()};
       options.chain = {array(DType::kU8, {kLarge}, true)};
       options.batch = 2;
-      options.threads = 3;
+      options.workers = 3;
       options.io = io;
       options.direct_io = direct;
       options.cache = false;

@@ -27,7 +27,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_TRY(check_pairs(shape));
   const SliceAssignment assignment(shape);
   parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
-  parts->threads_ = asked.threads != 0 ? asked.threads : usable_cores();
+  parts->threads_ = asked.workers.value_or(0) != 0 ? *asked.workers : usable_cores();
   SizedPlan sized;
   if (asked.host.empty()) {
     FORELOAD_ASSIGN(sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));

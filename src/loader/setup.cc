@@ -73,8 +73,16 @@ Status check_options(const LoaderOptions& options) {
     return invalid(fmt::format("rank {} does not exist in a world of {}: ranks are 0 … {}", options.rank, options.world,
                                options.world - 1));
   }
-  if (options.threads > kMostThreads) {
-    return invalid(fmt::format("threads {} is out of range: at most {}", options.threads, kMostThreads));
+  if (options.local_world > options.world) {
+    return invalid(fmt::format("local_world {} is more than the world of {}", options.local_world, options.world));
+  }
+  if (options.workers.value_or(0) > kMostThreads) {
+    return invalid(fmt::format("workers {} is out of range: at most {}", *options.workers, kMostThreads));
+  }
+  if (options.workers == 0u && options.host.empty()) {
+    return invalid(
+        "workers 0 leaves all prep to other processes of a host, and there is none: name a host and start `foreload "
+        "agent --host NAME`, or leave out workers");
   }
   if (options.held_batches == 0 || options.held_batches > kMostHeld) {
     return invalid(fmt::format("held_batches {} is out of range: 1 … {}", options.held_batches, kMostHeld));
@@ -88,6 +96,10 @@ Status check_options(const LoaderOptions& options) {
         "one of them");
   }
   return {};
+}
+
+std::uint32_t learners_here(const LoaderOptions& options) {
+  return options.local_world != 0 ? options.local_world : options.world;
 }
 
 JobShape job_shape(const LoaderOptions& options, const Source& source) {
@@ -155,7 +167,7 @@ Bytes beside_budget(unsigned threads) {
 // The asked budget, or what the machine can give without ending this process for it.
 Bytes affordable_budget(const LoaderOptions& options, unsigned threads) {
   const Bytes available = available_memory();
-  if (options.memory == 0) return available / 2 / options.world;
+  if (options.memory == 0) return available / 2 / learners_here(options);
   const Bytes beside = beside_budget(threads);
   const Bytes most = available > beside ? available - beside : 0;
   if (options.memory <= most) return options.memory;

@@ -22,6 +22,7 @@ Status check_options(const LoaderOptions& options);
 // Contradictions between options and dataset: batch or world larger than it.
 Status check_against(const LoaderOptions& options, const Source& source);
 
+std::uint32_t learners_here(const LoaderOptions& options);  // of the job, on this machine
 JobShape job_shape(const LoaderOptions& options, const Source& source);
 // A chain that mixes pairs needs whole ones on every rank.
 Status check_pairs(const JobShape& shape);

@@ -35,7 +35,7 @@ Error too_small(const MemoryNeeds& needs, Bytes scratch, Bytes transit) {
           fmt::format(
               "the memory budget of {} is too small: {} batches need {}, {} {}, tables {}, bytes in "
               "transit {}: at least {} MiB in all. Raise the memory budget, or lower the batch size or the number of "
-              "threads",
+              "workers",
               format_bytes(needs.budget), slots, format_bytes(batches), counted(needs.threads, "prep thread"),
               format_bytes(scratch), format_bytes(needs.table_bytes), format_bytes(transit), least)};
 }

@@ -35,8 +35,9 @@ class Server {
     if (what == "step") return step();
     if (what == "epoch") return epoch();
     if (what == "warm") return warm();
-    double duration = 0;
-    if (what == "rate" && words >> duration) return rate(duration);
+    double number = 0;
+    if (what == "rate" && words >> number) return rate(number);
+    if (what == "take" && words >> number) return take(static_cast<std::uint64_t>(number));
     return Error{Code::kInvalid, fmt::format("\"{}\" is no request", line)};
   }
 
@@ -71,6 +72,26 @@ class Server {
     return Json{{"rate", found}};
   }
 
+  Result<Json> take(std::uint64_t batches) {
+    FORELOAD_TRY(samples_of(loader_.stats().ring_slots));  // what was prepared while nobody asked is no rate
+    const Time start = now();
+    FORELOAD_ASSIGN(const std::uint64_t samples, samples_of(batches));
+    const double found = static_cast<double>(samples) / seconds(now() - start);
+    wait_until_idle();
+    return Json{{"rate", found}};
+  }
+
+  Result<std::uint64_t> samples_of(std::uint64_t batches) {
+    std::uint64_t samples = 0;
+    while (batches > 0) {
+      FORELOAD_ASSIGN(const auto batch, loader_.next());
+      if (!batch) continue;  // an epoch's end
+      samples += batch->size();
+      --batches;
+    }
+    return samples;
+  }
+
   Json stats() const {
     const LoaderStats all = loader_.stats();
     Bytes source = 0;
@@ -101,7 +122,7 @@ std::string job_text(const HostJob& job) {
               {"seed", options.seed},
               {"chain", chain_text(options.chain)},
               {"memory", options.memory},
-              {"threads", options.threads},
+              {"workers", options.workers ? Json(*options.workers) : Json()},
               {"held_batches", options.held_batches},
               {"host", options.host},
               {"rank", options.rank},
@@ -124,7 +145,7 @@ Result<HostJob> parse_job(const std::string& text) {
   options.seed = read.value("seed", options.seed);
   FORELOAD_ASSIGN(options.chain, parse_chain(read.value("chain", "")));
   options.memory = read.value("memory", options.memory);
-  options.threads = read.value("threads", options.threads);
+  if (read.contains("workers") && read["workers"].is_number()) options.workers = read["workers"].get<unsigned>();
   options.held_batches = read.value("held_batches", options.held_batches);
   options.host = read.value("host", "");
   options.rank = read.value("rank", options.rank);

@@ -1,10 +1,11 @@
 // HostJob: a loader in a process of its own, for benchmarks of several at once. The process is this program again, with
 // the job as its argument; it answers requests, each a line:
 //
-//   warm            waits until nothing more is to be cached                → {"cached": …, "capacity": …, "source": …}
-//   bytes epoch           takes what is left of the epoch                         → the same rate SECONDS    next() as
-//   fast as it goes; answers when all is idle     → {"rate": samples per second} step            gives back the last
-//   batch and takes the next            → {"samples": …}
+//   warm           waits until nothing more is to be cached      → {"cached": …, "capacity": …, "source": …}
+//   epoch          takes what is left of the epoch               → the same
+//   rate SECONDS   next() as fast as it goes, then idles         → {"rate": samples per second}
+//   take BATCHES   the same, for so many batches                 → the same
+//   step           gives back the last batch and takes the next  → {"samples": …}
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ TEST(HostJobTest, TheStartedProcessOpensWhatWasAskedFor) {
   job.loader.seed = 1ull << 63;
   job.loader.chain = {random_resized_crop(224), random_flip(), normalize(kImageNet)};
   job.loader.memory = 3_GiB;
-  job.loader.threads = 2;
+  job.loader.workers = 2;
   job.loader.held_batches = 1;
   job.loader.host = "a-host";
   job.loader.rank = 1;
@@ -27,7 +27,10 @@ TEST(HostJobTest, TheStartedProcessOpensWhatWasAskedFor) {
   EXPECT_EQ(read->loader.seed, job.loader.seed);
   EXPECT_EQ(read->loader.chain, job.loader.chain);
   EXPECT_EQ(read->loader.host, "a-host");
+  EXPECT_EQ(read->loader.workers, 2u);
   EXPECT_EQ(read->slots, 3u);
+  job.loader.workers.reset();
+  EXPECT_EQ(parse_job(job_text(job))->loader.workers, std::nullopt);
 }
 
 TEST(HostJobTest, WhatIsNoJobIsRefused) {

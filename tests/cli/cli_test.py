@@ -153,7 +153,7 @@ class GenerateTest(CliTest):
     def test_one_is_not_many(self):
         done = foreload("generate", self.top / "one", "--images", 1, "--classes", 1)
         self.assertIn(": 1 image in 1 class, ", done.stdout)
-        done = foreload("run", self.top / "one", "--batch", 1, "--threads", 1)
+        done = foreload("run", self.top / "one", "--batch", 1, "--workers", 1)
         self.assertIn(": 1 sample, ", done.stdout)
         self.assertIn("; 1 prep thread, ", done.stdout)
 
@@ -278,7 +278,7 @@ class RunTest(CliTest):
         folder = self.generate("set")
         main, other = pty.openpty()
         termios.tcsetwinsize(other, (24, 80))
-        done = subprocess.run([FORELOAD, "run", folder, "--batch", "2", "--accelerator", "20", "--threads", "1"],
+        done = subprocess.run([FORELOAD, "run", folder, "--batch", "2", "--accelerator", "20", "--workers", "1"],
                               stdout=subprocess.PIPE, stderr=other, text=True, env={**os.environ, "TERM": "xterm"})
         os.close(other)
         seen = os.read(main, 1 << 16).decode()
