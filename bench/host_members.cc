@@ -1,5 +1,6 @@
 // What a further member costs in memory, and how members share the cores.
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "base/clock.h"
@@ -13,22 +14,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of all processes of a crew, when all samples are cached and every ring has been filled.
-Result<MemoryShare> memory_of(const HostBench& bench, unsigned members) {
+struct Footprint {
+  MemoryShare share{};  // sum over all processes
+  Bytes files = 0;      // memory files, each once
+};
+// When all samples are cached and the ring has been filled.
+Result<Footprint> memory_of(const HostBench& bench, unsigned members) {
   HostJob job{.loader = bench.picture_options()};
   job.loader.batch = 32;
   job.loader.host = bench.fresh_host();
   FORELOAD_ASSIGN(Crew crew, start_jobs(bench, std::vector<HostJob>(members, job)));
   FORELOAD_TRY(ask_all(crew, "epoch", "source"));
   FORELOAD_TRY(rate_of_equals(crew, 8));
-  MemoryShare sum;
+  Footprint sum;
+  std::map<ino_t, Bytes> files;
   for (std::size_t i = 0; i < crew.size(); ++i) {
     FORELOAD_ASSIGN(const MemoryShare each, memory_share(crew.process(i)));
-    sum.all += each.all;
-    sum.anonymous += each.anonymous;
-    sum.shared += each.shared;
-    sum.files += each.files;
+    sum.share.all += each.all;
+    sum.share.anonymous += each.anonymous;
+    sum.share.shared += each.shared;
+    sum.share.files += each.files;
+    files.merge(memory_files(crew.process(i)));
   }
+  for (const auto& [file, bytes] : files) sum.files += bytes;
   return sum;
 }
 
@@ -111,16 +119,20 @@ Status lent_cores(const HostBench& bench, Crew& crew, Crew& alone) {
 
 Status bench_memory(const HostBench& bench) {
   constexpr unsigned kJobs = 4;
-  FORELOAD_ASSIGN(const MemoryShare one, memory_of(bench, 1));
-  FORELOAD_ASSIGN(const MemoryShare all, memory_of(bench, kJobs));
   constexpr unsigned kMore = kJobs - 1;
+  FORELOAD_ASSIGN(const Footprint alone, memory_of(bench, 1));
+  FORELOAD_ASSIGN(const Footprint together, memory_of(bench, kJobs));
+  const MemoryShare& one = alone.share;
+  const MemoryShare& all = together.share;
   bench.report.add(
       "host/member_memory", each(all.all, one.all, kMore), "MB", 20, false,
-      fmt::format("(sum of Pss of {} jobs in one host - Pss of one job in a host) / {}, everything counted: cache and "
-                  "batches are in both sums once if they are shared; of it {:.1f} MB heap and stacks, {:.1f} shared "
-                  "memory, {:.1f} files; one job alone has {:.0f} MB",
+      fmt::format("(sum of Pss of {} equal jobs in one host - Pss of one job in a host) / {}: what each further one "
+                  "touches, {:.1f} MB heap and stacks, {:.1f} shared memory, {:.1f} files; cache and batches are in "
+                  "both sums once, one job alone has {:.0f} MB. Beside it each reserves {:.0f} MB in memory files that "
+                  "nobody touches, for a ring of its own when it goes on alone",
                   kJobs, kMore, each(all.anonymous, one.anonymous, kMore), each(all.shared, one.shared, kMore),
-                  each(all.files, one.files, kMore), static_cast<double>(one.all) / 1e6));
+                  each(all.files, one.files, kMore), static_cast<double>(one.all) / 1e6,
+                  each(together.files, alone.files, kMore)));
   return {};
 }
 

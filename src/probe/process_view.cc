@@ -1,6 +1,7 @@
 #include "probe/process_view.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <charconv>
 #include <filesystem>
@@ -47,6 +48,20 @@ Result<MemoryShare> parse_memory_share(std::string_view rollup) {
   if (!all || !anonymous || !files || !shared)
     return Error{Code::kInvalid, "the kernel does not tell shares of memory"};
   return MemoryShare{*all * 1024, *anonymous * 1024, *shared * 1024, *files * 1024};
+}
+
+std::map<ino_t, Bytes> memory_files(pid_t process) {
+  constexpr Bytes kBlock = 512;  // of stat()
+  std::map<ino_t, Bytes> files;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process), failed)) {
+    std::error_code gone;
+    const std::string name = std::filesystem::read_symlink(entry.path(), gone).string();
+    struct stat found {};
+    if (!name.starts_with("/memfd:") || ::stat(entry.path().c_str(), &found) != 0) continue;
+    files[found.st_ino] = static_cast<Bytes>(found.st_blocks) * kBlock;
+  }
+  return files;
 }
 
 Result<Bytes> bytes_read(pid_t process) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ struct MemoryShare {
 Result<MemoryShare> memory_share(pid_t process);
 // From the text of smaps_rollup; kInvalid: it does not say.
 Result<MemoryShare> parse_memory_share(std::string_view rollup);
+
+// Memory files that it has open, and the memory that each takes, whoever touched it or has only reserved it.
+std::map<ino_t, Bytes> memory_files(pid_t process);
 
 // Bytes that its read calls returned, whatever they read. Reads through io_uring are not among them.
 Result<Bytes> bytes_read(pid_t process);

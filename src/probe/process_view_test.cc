@@ -1,6 +1,7 @@
 #include "probe/process_view.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -34,6 +35,15 @@ TEST(ProcessViewTest, MemoryFilesCountWhenTheyAreTouched) {
   ASSERT_TRUE(memory.ok()) << memory.error().message;
   std::memset(memory->bytes().data(), 1, memory->bytes().size());
   EXPECT_GE(memory_share(::getpid())->shared, before->shared + 8_MiB);
+}
+
+TEST(ProcessViewTest, WhatIsReservedInMemoryFilesCountsUntouched) {
+  const auto memory = SharedMemory::create(8_MiB, "a test");
+  ASSERT_TRUE(memory.ok()) << memory.error().message;
+  ASSERT_TRUE(memory->reserve(0, 6_MiB).ok());
+  struct stat found {};
+  ASSERT_EQ(::fstat(memory->file(), &found), 0);
+  EXPECT_EQ(memory_files(::getpid())[found.st_ino], 6_MiB);
 }
 
 TEST(ProcessViewTest, WhatIsReadIsCounted) {
