@@ -98,11 +98,11 @@ Result<Json> serve(const AgentOptions& options, const Output& output) {
   const Bytes budget = agent.member->control().budget();
   output.line("{} host \"{}\": {}, {} for all members; end with Ctrl-C or SIGTERM",
               agent.member->created() ? "made" : "joined", options.host,
-              counted(agent.workshop->threads(), "prep thread"), format_bytes(budget));
+              counted(agent.workshop->workers(), "prep thread"), format_bytes(budget));
   if (agent.metrics) output.line("metrics: {}", url);
   output.report_now({{"host", options.host},
                      {"made", agent.member->created()},
-                     {"threads", agent.workshop->threads()},
+                     {"threads", agent.workshop->workers()},
                      {"budget_bytes", budget},
                      {"metrics", agent.metrics ? Json(url) : Json()}});
   while (caught_signal() == 0) std::this_thread::sleep_for(kLook);

@@ -58,7 +58,7 @@ class PartialReadTest : public testing::Test {
     options.chain = {random_resized_crop(64), random_flip()};
     options.dtype = DType::kU8;
     options.memory = 64_MiB;
-    options.threads = 2;
+    options.workers = 2;
     options.cache = false;
     options.epochs = kEpochs;
     return options;
@@ -177,7 +177,7 @@ TEST_F(PartialReadTest, ADepthOfOneReadsWholeSamples) {
   tight.storage = "100MB/s";
   tight.direct_io = true;
   tight.memory = 64_MiB;
-  tight.threads = 1;
+  tight.workers = 1;
   const Outcome outcome = run(tight);
   EXPECT_EQ(outcome.error, "");
   const Outcome expected = run(plain);
