@@ -16,7 +16,7 @@ endfunction()
 
 foreload_bench(convert SOURCES convert.cc)
 foreload_bench(eviction SOURCES eviction.cc)
-foreload_bench(host SOURCES host.cc)
+foreload_bench(host SOURCES host.cc host_balance.cc host_jobs.cc host_members.cc)
 foreload_bench(loader SOURCES loader.cc)
 foreload_bench(prep SOURCES prep.cc)
 foreload_bench(storage SOURCES storage.cc storage_disk.cc storage_model.cc storage_objects.cc)

@@ -11,6 +11,7 @@ Without --photos, `foreload generate` makes the pictures.
 PYTHONPATH has to lead to the package. Exit code 1: a goal was missed.
 """
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -33,13 +34,13 @@ LEAST = 1536  # fewer photographs are linked several times
 
 # --- one loader in a process of its own
 
-def torch_loader(folder, workers):
+def torch_loader(folder, workers, batch=BATCH):
     import torch
     import torchvision
     from torchvision import transforms as t
     chain = t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(), t.Normalize(MEAN, STD)])
     warnings.filterwarnings("ignore", "This DataLoader will create")  # more workers than cores: that is what is tried out
-    return torch.utils.data.DataLoader(torchvision.datasets.ImageFolder(folder, chain), batch_size=BATCH, shuffle=True,
+    return torch.utils.data.DataLoader(torchvision.datasets.ImageFolder(folder, chain), batch_size=batch, shuffle=True,
                                        num_workers=workers, persistent_workers=workers > 0, drop_last=True)
 
 
@@ -89,6 +90,48 @@ def measure(kind, folder, epochs):
     del pictures, labels, loader  # worker processes end here, and count
     print(json.dumps({"rate": per_epoch * (epochs - 1) / sum(seconds[1:]), "first": first[0], "again": first[1],
                       "cpu": (cpu_seconds() - cpu) / images}))
+
+
+def serve(kind, folder):
+    """For bench/host: several of these at once. Answers each line "rate SECONDS" with the images per second of that time."""
+    try:
+        import_all()
+    except ImportError as missing:
+        print(json.dumps({"error": str(missing)}), flush=True)
+        return 1
+    workers, batch = int(kind[5:]), 32
+    loader = torch_loader(folder, workers, batch)
+    images = (len(labels) for _ in itertools.count() for _, labels in loader)
+    next(images)
+    print(json.dumps({"opened": 1}), flush=True)
+    for line in sys.stdin:
+        for _ in range(2 * workers + 1):  # what was prepared while nobody asked is no rate
+            next(images)
+        start, count, elapsed = time.perf_counter(), 0, 0
+        while elapsed < float(line.split()[1]):
+            count += next(images)
+            elapsed = time.perf_counter() - start
+        wait_until_idle()
+        print(json.dumps({"rate": count / elapsed}), flush=True)
+    return 0
+
+
+def wait_until_idle():
+    """Worker processes prepare some batches more: until they have, or for five seconds."""
+    def ticks(pid):
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                return sum(int(word) for word in file.read().rpartition(")")[2].split()[11:13])
+        except OSError:
+            return 0
+
+    before = None
+    for _ in range(25):
+        used = sum(ticks(pid) for pid in descendants(os.getpid()))
+        if used == before:
+            return
+        before = used
+        time.sleep(0.2)
 
 
 def hand_over():
@@ -274,6 +317,8 @@ def main():
         name, *rest = arguments.mode
         if name == "measure":
             return measure(rest[0], rest[1], int(rest[2]))
+        if name == "serve":
+            return serve(*rest)
         return first_batch(*rest) if name == "first_batch" else hand_over()
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     with tempfile.TemporaryDirectory(prefix="foreload-bench-") as scratch:

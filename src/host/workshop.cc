@@ -111,8 +111,7 @@ void Workshop::rest(unsigned worker) {
 // The streams whose learners will run out first come first; what another worker was quicker at is passed over.
 std::optional<PrepTask> Workshop::claim(unsigned worker) {
   struct Candidate {
-    Time needed{};
-    std::uint64_t behind = 0;
+    PrepNeed need{};
     const std::shared_ptr<Helped>* stream = nullptr;
   };
   const auto list = streams();
@@ -121,10 +120,9 @@ std::optional<PrepTask> Workshop::claim(unsigned worker) {
   for (const auto& stream : *list) {
     const auto number = stream->too_large ? std::nullopt : stream->ring->soonest();
     if (!number) continue;
-    const LearnerPace pace = stream->ring->pace();
-    candidates.push_back({needed_at(pace, *number, current), *number - std::min(*number, pace.next), &stream});
+    candidates.push_back({need_of(stream->ring->pace(), *number, current), &stream});
   }
-  std::ranges::sort(candidates, {}, [](const Candidate& c) { return std::pair(c.needed, c.behind); });
+  std::ranges::sort(candidates, {}, &Candidate::need);
   for (const Candidate& candidate : candidates) {
     if (stopping_ || !has_core(worker)) return std::nullopt;
     const auto item = (*candidate.stream)->ring->claim();

@@ -49,7 +49,8 @@ Status check_host(const LoaderOptions& options) {
 }
 
 Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
-  JoinOptions join{.budget = needs.options.memory, .own_budget = available_memory() / 2};
+  JoinOptions join{
+      .budget = needs.options.memory, .own_budget = available_memory() / 2, .cores = needs.seams.host_cores};
   FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join));
   std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member)));
   seat->host_ = needs.options.host;
@@ -81,6 +82,7 @@ Status HostSeat::plan(const Needs& needs) {
     const bool is_most = own.memory >= budget() / 2;
     if (sized.ok() && (is_most || sized->longest_sample >= longest)) {
       sized_ = *sized;
+      limit_ahead(sized_, needs.seams, needs.stream);
       break;
     }
     if (is_most) return sized.error();

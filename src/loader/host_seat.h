@@ -17,6 +17,7 @@
 #include "host/stream_card.h"
 #include "host/workshop.h"
 #include "loader/company.h"
+#include "loader/seams.h"
 #include "loader/setup.h"
 #include "loader/standby.h"
 #include "plan/stream.h"
@@ -39,6 +40,7 @@ class HostSeat {
     const ChainOptions& chain_options;
     const Stream& stream;
     unsigned threads;
+    const Seams& seams;
   };
   static Result<std::unique_ptr<HostSeat>> open(const Needs& needs);
   ~HostSeat();

@@ -5,6 +5,7 @@
 
 #include "host/survey.h"
 #include "loader/host_learner.h"
+#include "loader/seams.h"
 
 namespace foreload {
 namespace {
@@ -21,6 +22,7 @@ struct Habits {
   Duration step{};         // with a batch
   bool writes = false;     // over its batches
   std::size_t keeps = 0;   // batches, until the end
+  unsigned slots = 0;      // of its ring; 0: as usual
   std::uint64_t back = 0;  // after so many batches, to the beginning
 };
 
@@ -58,7 +60,7 @@ std::optional<Seen> read_all(Loader& loader, const Habits& habits) {
 // Opens, says so, and reads when it may. Says what it had from the source, where it began, and what was replaced.
 HostChild job(const LoaderOptions& options, const Habits& habits = {}) {
   return HostChild([=](const HostChild::Tell& tell, int until) {
-    auto loader = Loader::open(options);
+    auto loader = open_with_seams(options, {.slots = habits.slots});
     if (!loader.ok()) {
       std::fprintf(stderr, "%s\n", loader.error().message.c_str());
       return tell({.what = kRefused});
@@ -208,12 +210,12 @@ TEST(LoaderCompanyTest, ASlowJobIsLeftBehindAndGoesOnAlone) {
     const std::string host = fresh_host();
     std::vector<HostChild> jobs;
     for (std::size_t i = 0; i < 2; ++i) {
-      jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 60ms : 0ms}));
+      jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 150ms : 0ms}));
       ASSERT_EQ(jobs.back().next()->what, kOpened);
     }
     for (HostChild& one : jobs) one.go_on();
     const auto quick = jobs[1 - slow].next(60s);
-    EXPECT_FALSE(jobs[slow].next(0s)) << "4.5 seconds are over";
+    EXPECT_FALSE(jobs[slow].next(0s)) << "11 seconds are over";
     ASSERT_TRUE(quick);
     EXPECT_EQ(quick->what, kRight);
     const auto told = jobs[slow].next(60s);
@@ -269,8 +271,8 @@ TEST(LoaderCompanyTest, AJobThatKeepsBatchesAndPausesHoldsUpNobody) {
     const std::string host = fresh_host();
     std::vector<HostChild> jobs;
     for (std::size_t i = 0; i < 3; ++i) {
-      Habits habits{.epochs = 2};
-      if (i == pausing) habits = {.epochs = 1, .step = 60ms, .keeps = 2};
+      Habits habits{.epochs = 2, .slots = 4};
+      if (i == pausing) habits = {.epochs = 1, .step = 150ms, .keeps = 2, .slots = 4};
       LoaderOptions options = in_host(ledger, host);
       options.held_batches = 3;
       jobs.push_back(job(options, habits));

@@ -107,7 +107,7 @@ void attack(bool control_too) {
     SCOPED_TRACE(round);
     const std::string host = fresh_host();
     std::vector<HostChild> victims;
-    for (std::uint64_t i = 0; i < 2; ++i) victims.push_back(victim(ledger, host, i));
+    for (const std::uint64_t order : {0, 1, 1}) victims.push_back(victim(ledger, host, order));
     for (HostChild& one : victims) ASSERT_EQ(one.next()->what, 1);
     const HostChild hostile = attacker(host, seed + static_cast<unsigned>(round), control_too);
     ::usleep(400'000);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "loader/host_learner.h"
+#include "loader/seams.h"
 
 namespace foreload {
 namespace {
@@ -180,6 +181,22 @@ TEST_F(LoaderSeatTest, ACoreThatIsNotGivenBackIsTakenAfterAWhile) {
   const auto told = learner.next(std::chrono::seconds(60));
   ASSERT_TRUE(told) << "it waits for the core";
   EXPECT_EQ(told->what, 1);
+}
+
+TEST_F(LoaderSeatTest, WithOneBatchAheadEverySampleStillComesOnceInAHostOfCoresThatATestChooses) {
+  for (const std::string& host : {std::string(), fresh_host()}) {
+    EXPECT_EQ(0, in_child([&] {
+                LoaderOptions own = in_host(ledger_, host);
+                own.cache = false;  // everything goes through the bytes of two batches
+                own.held_batches = 1;
+                auto loader = open_with_seams(own, {.slots = 2, .host_cores = 5});
+                if (!loader.ok()) return 1;
+                if (loader->stats().ring_slots != 2) return 2;
+                Seen seen;
+                if (!read_epoch(*loader, seen) || seen.size() != kSamples) return 3;
+                return host.empty() || (*Member::join(host, {}))->control().cores() == 5 ? 0 : 4;
+              }));
+  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ struct Seams {
   bool only_fill = false;             // no batch is ever asked for: all of transit is for filling the homes
   ReadFault* read_fault = nullptr;    // sees every raw read result; must outlive the loader
   WriteFault* write_fault = nullptr;  // the same for writes of the disk tier
+  unsigned slots = 0;                 // of the ring, with so many batches' bytes; 0: what the memory plan says
+  unsigned host_cores = 0;            // of a host that is made here; 0: those of this process
 };
 
 Result<Loader> open_with_seams(LoaderOptions options, const Seams& seams);

@@ -256,6 +256,14 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
   return sized;
 }
 
+void limit_ahead(SizedPlan& plan, const Seams& seams, const Stream& stream) {
+  if (seams.slots == 0) return;
+  MemoryPlan& memory = plan.memory;
+  memory.slots = std::min(memory.slots, seams.slots);
+  memory.transit =
+      std::min(memory.transit, memory.slots * stream.assignment().max_share() * memory.longest_footprint + memory.hold);
+}
+
 void remember_dimensions(const Source& source, const DimensionTable& learned) {
   if (learned.known() == 0) return;
   std::vector<Dimensions> all = learned.list();

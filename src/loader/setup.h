@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foreload/loader.h"
+#include "loader/seams.h"
 #include "pipeline/ring.h"
 #include "plan/assignment.h"
 #include "plan/memory_plan.h"
@@ -38,6 +39,8 @@ struct SizedPlan {
 };
 Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source, const Chain& chain,
                               const Stream& stream, unsigned threads);
+// Fewer batches ahead than planned, in the ring and in bytes, where a test wants that.
+void limit_ahead(SizedPlan& plan, const Seams& seams, const Stream& stream);
 // Rewriting grows samples in their place, which does not go with samples that come and go.
 Rewrite rewrite_mode(const LoaderOptions& options);
 

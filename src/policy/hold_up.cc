@@ -16,7 +16,7 @@ std::optional<unsigned> HoldUp::look(std::span<const ReaderAt> readers, std::uin
   const bool waits = std::ranges::any_of(
       readers, [&](const ReaderAt& reader) { return reader.waiting && reader.next == foremost.next; });
   if (last_ != Time{} && now > last_) {
-    const Duration step = std::clamp(foremost.step, Duration{}, kLeastMemory * 60);
+    const Duration step = std::clamp(foremost.step, Duration{}, kLeastMemory * 12);
     const Duration memory = std::max(kLeastMemory, step * kSteps);
     const double faded = std::exp(-static_cast<double>((now - last_).count()) / static_cast<double>(memory.count()));
     share_ = share_ * faded + (held_up_ ? 1 - faded : 0);

@@ -21,7 +21,7 @@ struct ReaderAt {
 class HoldUp {
  public:
   static constexpr double kMostShare = 0.25;  // of the foremost's time, lately
-  static constexpr Duration kLeastMemory = std::chrono::seconds(2);
+  static constexpr Duration kLeastMemory = std::chrono::seconds(10);
   static constexpr int kSteps = 8;  // of the foremost, over which "lately" goes at least
 
   // At every look. `opened`: the first batch that has no slot; `full`: and there is none for it. The reader that the

@@ -4,12 +4,14 @@
 
 namespace foreload {
 
-Time needed_at(const LearnerPace& pace, std::uint64_t number, Time now) {
+PrepNeed need_of(const LearnerPace& pace, std::uint64_t number, Time now) {
   constexpr Duration kSlowest = std::chrono::hours(1);
   const Duration step = std::clamp(pace.step, Duration{}, kSlowest);
-  const Time next = std::max(now, std::min(pace.last, now) + step);
-  const std::uint64_t behind = number - std::min(number, pace.next);
-  return next + step * static_cast<std::int64_t>(std::min<std::uint64_t>(behind, 1 << 16));
+  const Time last = std::min(pace.last, now);
+  const std::uint64_t before = number - std::min(number, pace.next);
+  const Time at =
+      std::max(now, last + step) + step * static_cast<std::int64_t>(std::min<std::uint64_t>(before, 1 << 16));
+  return {.at = at, .before = before, .last = last};
 }
 
 std::optional<std::uint32_t> soonest_needed(std::span<const PrepCandidate> candidates) {

@@ -1,7 +1,9 @@
 // PrepOrder: which of the batches under preparation a free worker turns to. The one that is needed soonest wins: of one
-// stream the one with the lowest number, of several that whose learner will run out first. Pure.
+// stream the one with the lowest number, of several that whose learner will run out first. Of learners that have run
+// out already, the one that took a batch last waits for the others. Pure.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -23,9 +25,15 @@ struct LearnerPace {
   Duration step{};         // what it does with a batch, without waiting for the next
 };
 
-// When the learner needs batch `number`, if it goes on as it did: not before `now`, because one that pauses needs
-// nothing before it goes on.
-Time needed_at(const LearnerPace& pace, std::uint64_t number, Time now);
+// How soon a batch is needed: less is sooner.
+struct PrepNeed {
+  Time at{};                 // if the learner goes on as it did; not before now, because one that pauses needs nothing
+  std::uint64_t before = 0;  // batches that it takes first
+  Time last{};               // when it took one
+
+  auto operator<=>(const PrepNeed&) const = default;
+};
+PrepNeed need_of(const LearnerPace& pace, std::uint64_t number, Time now);
 
 // Nothing when no candidate has a ready sample.
 std::optional<std::uint32_t> soonest_needed(std::span<const PrepCandidate> candidates);

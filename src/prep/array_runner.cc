@@ -35,6 +35,7 @@ TensorSpec array_output(const ArraySpec& spec) {
 
 Status ArrayRunner::begin(const ArraySpec& spec, std::span<const std::byte> sample, KeyedRandom random) {
   spec_ = &spec;
+  if (spec.emulated_work) spec.emulated_work(sample.size());
   if (spec.ragged) {
     FORELOAD_ASSIGN(data_, ragged_data(sample, spec));
     const std::size_t element = dtype_size(spec.tensor.dtype);

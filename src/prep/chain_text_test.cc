@@ -54,6 +54,10 @@ TEST(ChainTextTest, UnknownNamesListTheKnownOnes) {
   EXPECT_NE(message.find("it accepts: p"), std::string::npos) << message;
 }
 
+TEST(ChainTextTest, TransformsOfBenchmarksAreNotForUsers) {
+  EXPECT_FALSE(parse_chain("sleeping(1000000)").ok());
+}
+
 TEST(ChainTextTest, ValuesOutsideTheirRangeAreRefused) {
   for (const char* text : {"resize",
                            "resize()",

@@ -3,6 +3,7 @@
 // A new transform is one file that defines an OpEntry, its line in ops.cc, and a test.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,7 @@ struct ArraySpec {
   bool random_window = false;
   bool ragged = false;
   bool truncate = false;
+  std::function<void(Bytes sample)> emulated_work{};  // for tests: what stands in for decoding; of many threads
 };
 
 // What the ops of a chain make of a sample; each op adds to it, in the order of the chain.

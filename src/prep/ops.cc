@@ -5,6 +5,7 @@
 #include <string>
 
 #include "prep/op.h"
+#include "prep/ops_testing.h"
 #include "prep/params.h"
 
 namespace foreload {
@@ -38,11 +39,9 @@ Status check_names(const OpEntry& entry, const Transform& transform) {
   return {};
 }
 
-}  // namespace
-
-std::span<const OpEntry> op_entries() {
+std::vector<OpEntry>& table() {
   // Never destroyed: a thread that has just found a stream of its host may look here while the program exits.
-  static const std::vector<OpEntry>& entries = *new std::vector<OpEntry>{
+  static std::vector<OpEntry>& entries = *new std::vector<OpEntry>{
       random_resized_crop_op(),
       resize_op(),
       center_crop_op(),
@@ -68,6 +67,18 @@ std::span<const OpEntry> op_entries() {
       cutmix_op(),
   };
   return entries;
+}
+
+}  // namespace
+
+std::span<const OpEntry> op_entries() {
+  return table();
+}
+
+void add_op_for_tests(OpEntry entry) {
+  std::vector<OpEntry>& all = table();
+  std::erase_if(all, [&](const OpEntry& there) { return std::string_view(there.name) == entry.name; });
+  all.push_back(std::move(entry));
 }
 
 Result<const OpEntry*> find_op(std::string_view name) {

@@ -3,12 +3,19 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <csignal>
+#include <thread>
 #include <utility>
+
+#include "base/clock.h"
+#include "base/local_socket.h"
 
 extern char** environ;
 
@@ -17,6 +24,7 @@ namespace {
 
 constexpr std::size_t kMostOutput = 1 << 20;
 constexpr std::size_t kLongestLine = 4096;
+constexpr Duration kLook = std::chrono::milliseconds(2);
 
 ssize_t read_some(int fd, char* into, std::size_t size) {
   for (;;) {
@@ -36,10 +44,17 @@ Result<Pipe> make_pipe() {
   return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
+// The other end of an input is a socket: writing to a program that has ended is an error then, and no signal.
+Result<Pipe> make_input() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return errno_error("cannot make sockets", errno);
+  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
 }  // namespace
 
 Result<Child> Child::start(const std::vector<std::string>& command) {
-  FORELOAD_ASSIGN(Pipe input, make_pipe());
+  FORELOAD_ASSIGN(Pipe input, make_input());
   FORELOAD_ASSIGN(Pipe output, make_pipe());
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -71,9 +86,37 @@ std::string Child::read_line() {
   return line;
 }
 
+std::optional<std::string> Child::read_line(Time deadline) {
+  std::string line;
+  while (line.size() < kLongestLine) {
+    wait_readable(std::array{output_.get()}, deadline);
+    char letter = 0;
+    if (now() >= deadline || read_some(output_.get(), &letter, 1) != 1) return std::nullopt;
+    if (letter == '\n') return line;
+    line += letter;
+  }
+  return std::nullopt;
+}
+
+bool Child::write_line(std::string_view line) {
+  const std::string text = fmt::format("{}\n", line);
+  const ssize_t sent = ::send(input_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(text.size());
+}
+
+void Child::end(Time deadline) {
+  if (id_ < 0) return;
+  close_input();
+  while (::waitpid(id_, nullptr, WNOHANG) == 0) {
+    if (now() >= deadline) ::kill(id_, SIGKILL);
+    std::this_thread::sleep_for(kLook);
+  }
+  id_ = -1;
+}
+
 int Child::finish(std::string& output) {
   if (id_ < 0) return 0;
-  input_ = Descriptor();
+  close_input();
   std::vector<char> buffer(1 << 16);
   for (ssize_t got = 1; got > 0;) {  // what is too much is read all the same, or the child would wait
     got = read_some(output_.get(), buffer.data(), buffer.size());

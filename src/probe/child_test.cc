@@ -1,9 +1,16 @@
 #include "probe/child.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "base/clock.h"
 
 namespace foreload {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(ChildTest, WhatItPrintsArrivesWhole) {
   const auto text = output_of({"seq", "1", "20000"});
@@ -30,6 +37,35 @@ TEST(ChildTest, EndsWithItsInput) {
   std::string rest;
   EXPECT_EQ(child->finish(rest), 0);
   EXPECT_EQ(rest, "done\n");
+}
+
+TEST(ChildTest, IsToldAndAnswersByLines) {
+  auto child = Child::start({"cat"});
+  ASSERT_TRUE(child.ok()) << child.error().message;
+  EXPECT_TRUE(child->write_line("one"));
+  EXPECT_TRUE(child->write_line(""));
+  EXPECT_EQ(child->read_line(now() + 20s), "one");
+  EXPECT_EQ(child->read_line(now() + 20s), "");
+  EXPECT_EQ(child->read_line(now() + 10ms), std::nullopt);
+}
+
+TEST(ChildTest, OneThatEndedNeitherAnswersNorEndsThisProgram) {
+  auto child = Child::start({"true"});
+  ASSERT_TRUE(child.ok()) << child.error().message;
+  EXPECT_EQ(child->read_line(now() + 20s), std::nullopt);
+  std::string rest;
+  EXPECT_EQ(child->finish(rest), 0);
+  EXPECT_FALSE(child->write_line("anybody there?"));
+}
+
+TEST(ChildTest, OneThatDoesNotEndIsKilled) {
+  auto child = Child::start({"sleep", "1000"});
+  ASSERT_TRUE(child.ok()) << child.error().message;
+  const pid_t id = child->id();
+  child->end(now() + 5ms);
+  EXPECT_EQ(child->id(), -1);
+  EXPECT_EQ(::waitpid(id, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 }  // namespace

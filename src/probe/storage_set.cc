@@ -28,8 +28,8 @@ std::vector<std::byte> noise(Bytes length) {
 }
 
 // One stretch of noise, from another place for every sample.
-Status write_samples(const std::string& folder, std::uint64_t samples) {
-  const std::vector<std::byte> bytes = noise(4 * StorageSet::kLength);
+Status write_samples(const std::string& folder, std::uint64_t samples, Bytes length) {
+  const std::vector<std::byte> bytes = noise(4 * length);
   for (SampleId id = 0; id < samples; ++id) {
     const std::string path = StorageSet::file_in(folder, id);
     if (id % kFilesPerFolder == 0) {
@@ -38,8 +38,8 @@ Status write_samples(const std::string& folder, std::uint64_t samples) {
       if (failed) return errno_error("cannot make a folder for " + path, failed.value());
     }
     FORELOAD_ASSIGN(const Descriptor file, create_output(path));
-    const Bytes from = mix64(id + 1) % (3 * StorageSet::kLength);
-    FORELOAD_TRY(write_all(file.get(), std::span(bytes).subspan(from, StorageSet::kLength), path));
+    const Bytes from = mix64(id + 1) % (3 * length);
+    FORELOAD_TRY(write_all(file.get(), std::span(bytes).subspan(from, length), path));
   }
   FORELOAD_ASSIGN(const Descriptor all, open_directory(folder));
   if (::syncfs(all.get()) != 0) return errno_error("cannot flush " + folder, errno);
@@ -56,14 +56,15 @@ Result<std::string> make_fresh_folder(const std::string& parent, const std::stri
   return folder;
 }
 
-Result<StorageSet> StorageSet::make(const std::string& parent, std::uint64_t samples) {
+Result<StorageSet> StorageSet::make(const std::string& parent, std::uint64_t samples, Bytes length) {
   FORELOAD_ASSIGN(std::string folder, make_fresh_folder(parent, "storage"));
-  StorageSet set(std::move(folder), samples);
-  FORELOAD_TRY(write_samples(set.samples(), samples));
+  StorageSet set(std::move(folder), samples, length);
+  FORELOAD_TRY(write_samples(set.samples(), samples, length));
   return set;
 }
 
-StorageSet::StorageSet(StorageSet&& other) noexcept : folder_(std::move(other.folder_)), size_(other.size_) {
+StorageSet::StorageSet(StorageSet&& other) noexcept
+    : folder_(std::move(other.folder_)), size_(other.size_), length_(other.length_) {
   other.folder_.clear();
 }
 
@@ -81,7 +82,7 @@ LoaderOptions StorageSet::options() const {
   options.dataset = {samples()};
   options.batch = kBatch;
   options.seed = 1;
-  options.chain = {array(DType::kU8, {kLength}, true)};
+  options.chain = {array(DType::kU8, {length_}, true)};
   options.source.index_folder = folder_;
   options.rewrite = Rewrite::kOff;
   return options;

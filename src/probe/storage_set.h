@@ -15,7 +15,7 @@ class StorageSet {
   static constexpr Bytes kLength = 110'000;  // as ImageNet's mean
 
   // Makes `samples` files in a fresh folder inside of `parent`.
-  static Result<StorageSet> make(const std::string& parent, std::uint64_t samples);
+  static Result<StorageSet> make(const std::string& parent, std::uint64_t samples, Bytes length = kLength);
   StorageSet(StorageSet&& other) noexcept;
   StorageSet& operator=(StorageSet&&) = delete;
   ~StorageSet();
@@ -25,17 +25,19 @@ class StorageSet {
   std::string file(SampleId id) const { return file_in(samples(), id); }
   static std::string file_in(const std::string& samples, SampleId id);
   std::uint64_t size() const { return size_; }
-  Bytes bytes() const { return size_ * kLength; }
+  Bytes bytes() const { return size_ * length_; }
   // Options of a loader over it: batches of 16, no rewriting, no memory given yet.
   LoaderOptions options() const;
   // Takes its files out of the page cache.
   Status forget() const;
 
  private:
-  StorageSet(std::string folder, std::uint64_t size) : folder_(std::move(folder)), size_(size) {}
+  StorageSet(std::string folder, std::uint64_t size, Bytes length)
+      : folder_(std::move(folder)), size_(size), length_(length) {}
 
   std::string folder_;  // empty: moved from
   std::uint64_t size_ = 0;
+  Bytes length_ = kLength;
 };
 
 // Takes one file out of the page cache. What was written to it must have reached the disk.
