@@ -109,12 +109,16 @@ class Jobs {
   std::vector<HostChild> jobs_;
 };
 
-// By all members, of all streams that still are.
-std::uint64_t prepared(const std::string& host) {
+HostSurvey look_at(const std::string& host) {
   auto observer = Observer::open(host);
   EXPECT_TRUE(observer.ok() && *observer);
+  return (*observer)->look().value_or(HostSurvey{});
+}
+
+// By all members, of all streams that still are.
+std::uint64_t prepared(const std::string& host) {
   std::uint64_t samples = 0;
-  const HostSurvey survey = (*observer)->look().value_or(HostSurvey{});
+  const HostSurvey survey = look_at(host);
   for (const StreamSurvey& stream : survey.streams) {
     for (const auto& helper : stream.prepared_by) samples += helper.samples;
   }
@@ -133,6 +137,10 @@ TEST(LoaderCompanyTest, JobsWithTheSameBatchesReadAndPrepareThemOnce) {
   EXPECT_EQ(source, kAll);
   // A job that the machine let wait for long would have gone on alone.
   EXPECT_LT(prepared(host), 2 * 3 * kSamples);
+  const HostSurvey survey = look_at(host);
+  const auto feeds = [](const StreamSurvey& stream) { return stream.fed_by == 0; };
+  EXPECT_EQ(survey.streams.size(), jobs.size());
+  EXPECT_LT(std::ranges::count_if(survey.streams, feeds), 3) << "people see who is fed by whom";
 }
 
 TEST(LoaderCompanyTest, OtherBatchesAreNotShared) {

@@ -1,6 +1,6 @@
-// A worker in another process is stopped between any two machine instructions of what it does with a ring. Then it
-// dies, or it stays so while the ring turns over and goes on afterwards: every batch comes out whole, and no slot is
-// lost.
+// A worker, or a reader, in another process is stopped between any two machine instructions of what it does with a
+// ring. Then it dies, or it stays so while the ring turns over and goes on afterwards: every batch comes out whole, and
+// no slot is lost.
 #include <gtest/gtest.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -48,6 +48,28 @@ void work(Ring& ring) {
   }
 }
 
+constexpr int kWrongBatch = 3;
+
+// What the learner of another job does.
+void read(Ring& ring) {
+  const auto place = ring.add_reader();
+  if (!place) ::_exit(2);
+  if (ring.attach(*place, 0, false)) {
+    for (std::uint64_t number = 0; number < 3; ++number) {
+      const auto slot = ring.take(*place, number);
+      if (!slot) break;
+      std::array<std::uint64_t, kOptions.batch> values;
+      std::memcpy(values.data(), ring.data(*slot).data(), sizeof values);
+      for (std::uint64_t i = 0; i < kOptions.batch; ++i) {
+        if (values[i] != kStage + number * kOptions.batch + i) ::_exit(kWrongBatch);
+      }
+      ring.release(*place, *slot);
+    }
+    ring.detach(*place);
+  }
+  ring.remove_reader(*place);
+}
+
 // Feeds, prepares and consumes, and does what a fetcher does about the dead and the stuck.
 class Learner {
  public:
@@ -83,6 +105,14 @@ class Learner {
       for (std::uint32_t i = from; i < plan.count; ++i) mark_ready(slot, i);
     }
   }
+  // Nobody waits for other readers any longer.
+  void go_on_alone() {
+    ring_->take_back();
+    for (const ReaderAt& reader : ring_->readers()) {
+      if (reader.reader != Ring::kOwnReader) ring_->dismiss(reader.reader);
+    }
+  }
+  void prepare() { work(*ring_); }
   void deliver(std::uint64_t number) {
     for (int turn = 0; turn < 10; ++turn) {
       if (const auto slot = ring_->take(Ring::kOwnReader, number)) return check(*slot, number);
@@ -118,13 +148,13 @@ class Learner {
 // The helper, as a process that is stepped through its work.
 class Stepped {
  public:
-  explicit Stepped(Ring& ring) : memory_(*SharedMemory::create(4096, "a test")) {
+  Stepped(Ring& ring, void (*body)(Ring&)) : memory_(*SharedMemory::create(4096, "a test")) {
     pid_ = ::fork();
     if (pid_ == 0) {
       if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(77);
       ::raise(SIGSTOP);
       stage() = 1;
-      work(ring);
+      body(ring);
       stage() = 2;
       ::_exit(0);
     }
@@ -172,7 +202,7 @@ bool one_round(int steps, int done, bool dies) {
   Learner learner;
   learner.open(0);
   for (int i = 0; i < done; ++i) learner.prepare_one();
-  Stepped helper(learner.helper());
+  Stepped helper(learner.helper(), work);
   if (!helper.step(steps)) return false;
   if (dies) {
     helper.kill();
@@ -198,6 +228,33 @@ bool one_round(int steps, int done, bool dies) {
   return true;
 }
 
+// `done` batches have been taken by the learner when the other one comes to read them.
+bool one_reading(int steps, int done, bool dies) {
+  Learner learner;
+  for (std::uint64_t number = 0; number < 3; ++number) learner.open(number);
+  learner.prepare();
+  std::uint64_t number = 0;
+  for (; number < static_cast<std::uint64_t>(done); ++number) learner.deliver(number);
+  Stepped helper(learner.helper(), read);
+  if (!helper.step(steps)) return false;
+  if (dies) {
+    helper.kill();
+    learner.helper_lives = false;
+  }
+  for (; number < 3; ++number) learner.deliver(number);
+  for (; number < 9; ++number) {
+    learner.go_on_alone();
+    learner.open(number);
+    learner.deliver(number);
+    if (testing::Test::HasFailure()) return false;
+  }
+  if (!dies) helper.go_on();
+  learner.go_on_alone();
+  for (number = 9; number < 12; ++number) learner.open(number);  // all slots are there
+  for (number = 9; number < 12; ++number) learner.deliver(number);
+  return true;
+}
+
 // Instrumented code has a hundred times the instructions; what they are is seen without.
 bool is_instrumented() {
 #if defined(__has_feature)
@@ -208,7 +265,7 @@ bool is_instrumented() {
   return false;
 }
 
-void at_every_step(bool dies) {
+void at_every_step(bool dies, bool (*round)(int steps, int done, bool dies), void (*body)(Ring&)) {
   if (is_instrumented()) GTEST_SKIP() << "the plain build steps through";
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
@@ -218,11 +275,11 @@ void at_every_step(bool dies) {
     Learner learner;
     learner.open(0);
     learner.deliver(0);  // what is linked when it is first called is linked now
-    if (Stepped(learner.helper()).refused()) GTEST_SKIP() << "this process may not trace another";
+    if (Stepped(learner.helper(), body).refused()) GTEST_SKIP() << "this process may not trace another";
   }
   for (const int done : {0, 1}) {
     int steps = static_cast<int>(random() % stride);
-    while (steps < kMostSteps && one_round(steps, done, dies)) {
+    while (steps < kMostSteps && round(steps, done, dies)) {
       ASSERT_FALSE(testing::Test::HasFailure()) << "after " << steps << " instructions, " << done << " done before";
       steps += static_cast<int>(1 + random() % (2 * stride - 1));
     }
@@ -232,11 +289,19 @@ void at_every_step(bool dies) {
 }
 
 TEST(RingDeathTest, AWorkerMayDieBetweenAnyTwoInstructions) {
-  at_every_step(true);
+  at_every_step(true, one_round, work);
 }
 
 TEST(RingDeathTest, AWorkerMayBeStoppedBetweenAnyTwoInstructionsWhileTheRingTurnsOver) {
-  at_every_step(false);
+  at_every_step(false, one_round, work);
+}
+
+TEST(RingDeathTest, AReaderMayDieBetweenAnyTwoInstructions) {
+  at_every_step(true, one_reading, read);
+}
+
+TEST(RingDeathTest, AReaderMayBeStoppedBetweenAnyTwoInstructionsWhileTheRingTurnsOver) {
+  at_every_step(false, one_reading, read);
 }
 
 }  // namespace
