@@ -189,7 +189,7 @@ void Control::clear(MemberId member) {
     const ClaimWord taken = ClaimWord::unpack(word);
     if (taken.phase == 0 || taken.owner() != member) continue;
     if (core.word.compare_exchange_strong(word, ClaimWord{.generation = taken.generation}.packed()))
-      block().work.raise();
+      block().core.raise();
   }
   std::uint64_t seen = ClaimWord{.phase = kAlive, .generation = member.generation}.packed();
   const ClaimWord empty{.phase = kEmpty, .generation = member.generation};

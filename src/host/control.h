@@ -124,7 +124,8 @@ class Control {
   static constexpr unsigned kMostCores = 256;
   unsigned cores() const;
   unsigned cores_in_use(Time now) const;
-  WorkSignal& work_signal() const;  // raised when a sample is ready, or a core free
+  WorkSignal& work_signal() const;  // raised when a sample is ready
+  WorkSignal& core_signal() const;  // raised when a core is given back
   struct Core {
     unsigned index = 0;
     std::uint64_t word = 0;

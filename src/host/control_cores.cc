@@ -46,6 +46,9 @@ unsigned Control::cores_in_use(Time now) const {
 WorkSignal& Control::work_signal() const {
   return block().work;
 }
+WorkSignal& Control::core_signal() const {
+  return block().core;
+}
 
 std::optional<Control::Core> Control::take_core(Time now) {
   for (unsigned i = 0; i < cores(); ++i) {
@@ -73,7 +76,7 @@ bool Control::renew(Core& core, Time now) {
 void Control::give_back(const Core& core) {
   std::uint64_t mine = core.word;
   const ClaimWord free{.generation = ClaimWord::unpack(mine).generation};
-  if (block().core_table[core.index].word.compare_exchange_strong(mine, free.packed())) block().work.raise();
+  if (block().core_table[core.index].word.compare_exchange_strong(mine, free.packed())) block().core.raise();
 }
 
 }  // namespace foreload

@@ -41,6 +41,7 @@ struct Control::Block {
   std::uint32_t cores = 1;
   std::atomic<std::uint32_t> version{0};
   alignas(64) WorkSignal work;
+  alignas(64) WorkSignal core;
   std::atomic<std::uint64_t> lock{0};  // ClaimWord of the holder; phase 1
   std::atomic<std::uint32_t> lock_signal{0};
   std::atomic<std::uint64_t> leads{0};  // so many times somebody began to feed a ring that others may read

@@ -78,9 +78,10 @@ Status Workshop::employ(unsigned threads) {
 Workshop::~Workshop() {
   stopping_ = true;
   scratch_.stop();
-  WorkSignal& work = member_->control().work_signal();
-  work.count.fetch_add(1);
-  futex_wake_all(work.count);
+  for (WorkSignal* signal : {&member_->control().work_signal(), &member_->control().core_signal()}) {
+    signal->count.fetch_add(1);
+    futex_wake_all(signal->count);
+  }
   member_->control().announce();
   threads_.clear();
   member_->control().add_workers(-static_cast<int>(workers_.load()));
@@ -95,11 +96,13 @@ std::shared_ptr<const Workshop::Streams> Workshop::streams() const {
 // A core is taken only when there is something to do, and kept until there is nothing.
 bool Workshop::has_core(unsigned worker) {
   Control& control = member_->control();
-  std::optional<Control::Core>& core = places_[worker].core;
+  Place& place = places_[worker];
   const Time current = now();
-  if (core && control.renew(*core, current)) return true;
-  core = control.take_core(current);
-  return core.has_value();
+  if (place.core && control.renew(*place.core, current)) return true;
+  place.core_seen = control.core_signal().count.load(std::memory_order_seq_cst);
+  place.core = control.take_core(current);
+  place.lacks_core = !place.core;
+  return place.core.has_value();
 }
 
 void Workshop::rest(unsigned worker) {
@@ -145,10 +148,13 @@ std::uint32_t Workshop::signal() const {
 
 bool Workshop::wait(unsigned worker, std::uint32_t seen, Time until) {
   rest(worker);
-  WorkSignal& work = member_->control().work_signal();
-  work.sleepers.fetch_add(1, std::memory_order_seq_cst);
-  if (!stopping_) futex_wait(work.count, seen, until);
-  work.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  // Who lacks a core is not to be woken by every sample that is ready. Cores of the stopped become free without a word.
+  const bool lacks_core = std::exchange(places_[worker].lacks_core, false);
+  WorkSignal& signal = lacks_core ? member_->control().core_signal() : member_->control().work_signal();
+  signal.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  if (!stopping_ && lacks_core) futex_wait(signal.count, places_[worker].core_seen, std::min(until, now() + kLook));
+  if (!stopping_ && !lacks_core) futex_wait(signal.count, seen, until);
+  signal.sleepers.fetch_sub(1, std::memory_order_seq_cst);
   return !stopping_;
 }
 

@@ -62,6 +62,8 @@ class Workshop : private PrepBoard {
   std::atomic<bool> stopping_{false};
   struct Place {
     std::optional<Control::Core> core;
+    bool lacks_core = false;         // there was something to do
+    std::uint32_t core_seen = 0;     // of the signal, before it was found that there is none
     std::shared_ptr<Helped> stream;  // of the sample at hand
   };
   std::vector<Place> places_;  // by worker; each its own
