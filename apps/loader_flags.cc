@@ -52,7 +52,8 @@ struct LoaderFlags::Texts {
 namespace {
 
 void declare_host(CLI::App& command, LoaderOptions& o) {
-  command.add_option("--host", o.host, "Share cache and prep with all who give this name; --memory is for all of them");
+  command.add_option("--host", o.host, "Share cache and prep with all who give this name; --memory is for all of them")
+      ->check(refuse_empty);
   command.add_flag("--follow", o.follow,
                    "With --host: begin with the next epoch of a job that has the same batches, and share them with it");
 }

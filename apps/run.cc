@@ -198,6 +198,7 @@ Json Run::epoch_json(const EpochReport& epoch) const {
   json["bytes"] = {
       {"memory", stats.memory_bytes}, {"disk", stats.disk_bytes}, {"peer", 0}, {"source", stats.source_bytes}};
   json["filled_bytes"] = stats.filled_bytes;
+  json["shared_batches"] = stats.shared_batches;
   const double fetch = share_of(stats.fetch_stall, stats.wall);
   const double prep = share_of(stats.prep_stall, stats.wall);
   json["stall"] = {{"total", fetch + prep}, {"fetch", fetch}, {"prep", prep}};
@@ -306,6 +307,14 @@ void Run::print_epoch(const EpochReport& report) const {
 void Run::print_end() const {
   const LoaderStats stats = loader_.stats();
   if (epochs_.empty()) output_.line("nothing is left to do: the state stands behind epoch {}", options_.epochs - 1);
+  std::uint64_t batches = 0;
+  std::uint64_t shared = 0;
+  for (const EpochReport& epoch : epochs_) {
+    batches += epoch.stats.batches;
+    shared += epoch.stats.shared_batches;
+  }
+  if (shared > 0)
+    output_.line("{} of {} came from another job of the host", shared, counted(batches, "batch", "batches"));
   if (stats.quarantine.empty()) return;
   output_.line("replaced: {}; the first: {} ({}). --json lists all", counted(stats.quarantine.size(), "sample"),
                stats.quarantine[0].key, stats.quarantine[0].reason);
@@ -330,6 +339,11 @@ Result<Json> run_run(const RunOptions& options, const LoaderFlags& flags, const 
   FORELOAD_ASSIGN(const auto watch, SignalWatch::start(*loader));
   Run run(options, accelerator, *loader, output);
   FORELOAD_TRY(run.open_files());
+  if (loading.follow && loader->position().epoch > 0) {
+    output.line("follows another job: begins with epoch {}", loader->position().epoch);
+  } else if (loading.follow) {
+    output.line("there is no job with the same batches to follow: begins with epoch 0");
+  }
   FORELOAD_TRY(run.resume());
   FORELOAD_TRY(run.load());
   return run.report(loading);
@@ -343,7 +357,8 @@ Command run_command(CLI::App& app) {
       kExamples + std::string("\n\n") + wrapped("Accelerators (samples/s): " + accelerator_rates(), kHelpColumns));
   auto options = std::make_shared<RunOptions>();
   auto flags = std::make_shared<LoaderFlags>(*command);
-  add_number(*command, "--epochs", options->epochs, "How many; counted from 0 also after --resume", {.least = 1});
+  add_number(*command, "--epochs", options->epochs, "How many; counted from 0 also after --resume and with --follow",
+             {.least = 1});
   command
       ->add_option("--accelerator", options->accelerator,
                    "Emulated compute: samples/s, \"none\", or one of the presets below")

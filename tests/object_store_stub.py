@@ -367,8 +367,11 @@ class Stub:
         with self.burst_lock:
             status, left = self.burst
             if left > 0:
-                self.burst = (status, left - 1)
+                self.burst = (status, left - 1 or -self.options.burst)
                 return status
+            if left < 0:  # after a burst there is peace for as long
+                self.burst = (status, left + 1)
+                return 0
             for kind, share in self.options.faults.items():
                 if kind.isdigit() and chance.random() < share:
                     self.burst = (int(kind), self.options.burst - 1)

@@ -154,6 +154,7 @@ struct EpochStats {
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
   Bytes source_bytes = 0;
+  std::uint64_t shared_batches = 0;  // of batches: prepared by another job of the host, for both
   Bytes filled_bytes = 0;  // of disk_bytes and source_bytes: read ahead of need while this epoch ran; later from memory
 };
 

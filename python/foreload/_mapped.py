@@ -175,7 +175,7 @@ class MappedLoader:
         return {"epoch": account["epoch"], "samples": account["samples"], "batches": account["batches"], "seconds": seconds,
                 "samples_per_s": account["samples"] / seconds if seconds > 0 else 0.0,
                 "bytes": {"memory": account["memory"], "disk": 0, "peer": 0, "source": account["source"]},
-                "filled_bytes": 0,
+                "filled_bytes": 0, "shared_batches": 0,
                 "stall": {"total": prep, "fetch": 0.0, "prep": prep}, "prep_seconds": account["busy"],
                 "replaced": account["replaced"], "damaged": 0, "padded": list(account["padded"])}
 

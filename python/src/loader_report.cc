@@ -29,7 +29,7 @@ py::dict epoch_dict(const EpochStats& stats) {
       "samples_per_s"_a = stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0,
       "bytes"_a = py::dict("memory"_a = stats.memory_bytes, "disk"_a = stats.disk_bytes, "peer"_a = 0,
                            "source"_a = stats.source_bytes),
-      "filled_bytes"_a = stats.filled_bytes,
+      "filled_bytes"_a = stats.filled_bytes, "shared_batches"_a = stats.shared_batches,
       "stall"_a = py::dict("total"_a = fetch + prep, "fetch"_a = fetch, "prep"_a = prep),
       "prep_seconds"_a = seconds(stats.prep_busy), "replaced"_a = stats.replaced, "damaged"_a = stats.damaged,
       "padded"_a = stats.padded);

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 
 namespace foreload {
 namespace {
@@ -95,9 +96,10 @@ Result<std::shared_ptr<Member>> Member::join(const std::string& host, const Join
   if (auto member = known.lock()) {
     if (options.budget != 0 && options.budget != member->control_.budget()) {
       return Error{Code::kMismatch,
-                   fmt::format("this process is a member of host \"{}\" with a memory budget of {} bytes "
-                               "for all, and {} bytes were asked for",
-                               host, member->control_.budget(), options.budget)};
+                   fmt::format("this process is a member of host \"{}\" with a memory budget of {} ({} bytes) for all, "
+                               "and {} ({} bytes) were asked for: give the same, none at all, or name another host",
+                               host, format_bytes(member->control_.budget()), member->control_.budget(),
+                               format_bytes(options.budget), options.budget)};
     }
     return member;
   }

@@ -29,6 +29,7 @@ void Accounts::add_batch(std::uint64_t samples, std::span<const SampleId> padded
   epoch.samples += samples;
   epoch.padded.insert(epoch.padded.end(), padded.begin(), padded.end());
   ++epoch.batches;
+  epoch.shared_batches += cost.shared ? 1 : 0;
   epoch.replaced += cost.replaced;
   epoch.damaged += cost.damaged;
   epoch.memory_bytes += cost.bytes.memory;

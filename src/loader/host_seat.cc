@@ -74,18 +74,25 @@ HostSeat::~HostSeat() {
 Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
-  own.held_batches += kSpareSlots;
   own.memory = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
   const Bytes longest = std::min(needs.source.max_length(), needs.options.limits.sample_bytes);
   for (;;) {
+    own.held_batches = needs.options.held_batches + kSpareSlots;
     auto sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
+    if (!sized.ok()) {  // then without spare ones
+      own.held_batches = needs.options.held_batches;
+      sized = size_memory(own, needs.source, needs.chain, needs.stream, needs.threads);
+    }
     const bool is_most = own.memory >= budget() / 2;
     if (sized.ok() && (is_most || sized->longest_sample >= longest)) {
       sized_ = *sized;
       limit_ahead(sized_, needs.seams, needs.stream);
       break;
     }
-    if (is_most) return sized.error();
+    if (is_most) {
+      return Error{sized.error().code, fmt::format("a loader may take half of what host \"{}\" has, {}: {}", host_,
+                                                   format_bytes(budget()), sized.error().message)};
+    }
     own.memory = std::min(own.memory * 2, budget() / 2);
   }
   const MemoryPlan& memory = sized_.memory;
@@ -101,7 +108,9 @@ Status HostSeat::plan(const Needs& needs) {
 
 Status HostSeat::open_homes(const Needs& needs) {
   const std::uint64_t samples = needs.source.size();
-  const Bytes streams = std::max<Bytes>(learners_here(needs.options), kStreams) * sized_.budget;
+  // Of the ranks of this machine all will come; of other jobs nobody knows.
+  const Bytes ranks = learners_here(needs.options) * sized_.budget;
+  const Bytes streams = std::max(ranks, std::min(kStreams * sized_.budget, budget() / 2));
   const Bytes all = needs.source.total_bytes() + samples * 16;
   const Bytes table = SharedArena::table_bytes(samples);
   const Bytes left = budget() - std::min(budget(), streams + table);

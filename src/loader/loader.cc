@@ -190,6 +190,7 @@ BatchCost Loader::Parts::cost_of(std::uint32_t slot, const BatchPlan& plan) {
   const OriginBytes& from = cost.bytes;
   cost.bytes = {.memory = from.memory + from.disk + from.source - std::min(from.filled, from.disk + from.source)};
   cost.prep_busy = {};
+  cost.shared = true;
   return cost;
 }
 

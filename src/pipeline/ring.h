@@ -97,6 +97,7 @@ struct BatchCost {
   Duration prep_busy{};
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;
+  bool shared = false;  // another job had it made
 };
 
 // What a learner got so far, and waited for: for whoever looks at a host.
