@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
+#include "base/patience.h"
 #include "base/text.h"
 #include "host/messages.h"
 
@@ -37,11 +38,11 @@ enum class Answer { kNobody, kUndecided, kWelcome, kSilent, kForgotten };
 class Newcomer {
  public:
   Newcomer(const HostName& name, const JoinOptions& options)
-      : name_(name), options_(options), deadline_(now() + options.patience) {}
+      : name_(name), options_(options), patience_(options.patience, now()) {}
 
   Result<Joined> join() {
     FORELOAD_TRY(take_place(0));
-    while (now() < deadline_) {
+    while (!patience_.is_over(now())) {
       step("placed");
       FORELOAD_ASSIGN(const bool found, ask_all());
       if (found) {
@@ -110,7 +111,7 @@ class Newcomer {
     const auto request = encode({.kind = HostRequest::Kind::kJoin, .index = index_, .budget = options_.budget});
     if (!send_frame(socket, request)) return silent(peer->process);
     step("asked");
-    const Time until = std::min(deadline_, now() + kAnswerTime);
+    const Time until = now() + kAnswerTime;
     while (now() < until) {
       wait_readable(sockets_with(socket), until);
       answer_others();
@@ -237,7 +238,7 @@ class Newcomer {
 
   const HostName& name_;
   const JoinOptions& options_;
-  Time deadline_;
+  Patience patience_;
   Descriptor listener_;
   unsigned index_ = 0;
   std::vector<Descriptor> guests_;

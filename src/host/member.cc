@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/patience.h"
 #include "base/text.h"
 
 namespace foreload {
@@ -188,7 +189,7 @@ void Member::let_go(ObjectId object) {
 }
 
 Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
-  const Time give_up = now() + kMakingTime;
+  Patience patience(kMakingTime, now());
   for (;;) {
     auto answer = control_.find_or_add(needs.key, needs.bytes, needs.reserve);
     if (!answer.ok() && answer.error().code == Code::kNoMemory && make_room()) continue;
@@ -200,7 +201,7 @@ Result<std::shared_ptr<SharedObject>> Member::open(const ObjectNeeds& needs) {
     }
     auto attached = attach(found.object, true);
     // Its maker may have died before it was done; then the key is free again after the next look.
-    if (attached.ok() || now() >= give_up) return attached;
+    if (attached.ok() || patience.is_over(now())) return attached;
     tend();
     wait_readable({}, now() + kAskAgain);
   }
@@ -244,6 +245,9 @@ Error Member::silent(const ObjectInfo& object) const {
   for (const MemberInfo& member : control_.members()) {
     if ((object.holders >> member.id.index & 1) != 0)
       who += fmt::format("{}{}", who.empty() ? "" : ", ", member.process);
+  }
+  if (who.empty()) {
+    return {Code::kIo, fmt::format("whoever had memory of host \"{}\" has just ended: try again", name_.text())};
   }
   return {Code::kIo,
           fmt::format("memory of host \"{}\" is held by {} {} alone, and {} not answer: continue (SIGCONT) or "

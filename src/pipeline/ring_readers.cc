@@ -149,13 +149,16 @@ bool Ring::is_there(std::uint64_t number, bool far) const {
   const std::uint64_t opened = header().opened.load();
   if (number >= last()) return false;
   if (number >= opened) return far || number - opened <= options_.slots;
+  // One that somebody has kept may be there although those behind it are not.
+  std::uint64_t missing = opened - number;
   for (std::uint32_t i = 0; i < options_.slots; ++i) {
     const std::uint64_t seen = slot(i).state.load();
     const std::uint8_t phase = ClaimWord::unpack(seen).phase;
     const bool comes = phase == kOpen || phase == kCompleting || phase == kPublished;
-    if (comes && slot(i).number.load() == number && slot(i).state.load() == seen) return true;
+    const std::uint64_t found = slot(i).number.load();
+    if (comes && found >= number && found < opened && slot(i).state.load() == seen) --missing;
   }
-  return false;
+  return missing == 0;
 }
 
 void Ring::detach(unsigned index) {

@@ -94,6 +94,18 @@ TEST(RingReaderTest, OneThatIsDismissedKeepsWhatItReads) {
   EXPECT_TRUE(open(*ring, plan(3, 1)));
 }
 
+TEST(RingReaderTest, ABatchThatSomebodyKeptIsNoPlaceToBegin) {
+  auto ring = make(3, 1);
+  const auto other = ring->add_reader();
+  for (std::uint64_t number = 0; number < 5; ++number) {
+    fill(*ring, *open(*ring, plan(number, 1)), 1);
+    const auto slot = ring->take(kOwn, number);
+    if (number != 1) ring->release(kOwn, *slot);
+  }
+  EXPECT_FALSE(ring->attach(*other, 1, false)) << "batch 2 is gone";
+  EXPECT_TRUE(ring->attach(*other, 4, false));
+}
+
 TEST(RingReaderTest, NobodyComesForABatchThatNeverWill) {
   auto ring = make(2, 1);
   const auto other = ring->add_reader();
