@@ -34,9 +34,13 @@ void Region::forget(Bytes offset, Bytes bytes) const {
   FORELOAD_CHECK(forgotten, "pages of a copy can be given up");
 }
 
+// A compiler may drop an operation that changes nothing, but not one that compares first.
 void Region::make_own(Bytes offset, Bytes bytes) const {
   for (Bytes at = offset; at < offset + bytes; at += 4096) {
-    std::atomic_ref<unsigned char>(*reinterpret_cast<unsigned char*>(data_ + at)).fetch_or(0);
+    const std::atomic_ref<unsigned char> first(*reinterpret_cast<unsigned char*>(data_ + at));
+    unsigned char same = first.load();
+    while (!first.compare_exchange_weak(same, same)) {
+    }
   }
 }
 
