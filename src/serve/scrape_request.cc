@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "base/text.h"
-
 namespace foreload {
 namespace {
 
@@ -48,7 +46,8 @@ std::optional<std::size_t> head_end(std::string_view received, std::size_t searc
 }
 
 Asked asked_for(std::string_view head) {
-  std::string_view line = trimmed(head.substr(0, head.find('\n')), "\r");
+  std::string_view line = head.substr(0, head.find('\n'));
+  if (line.ends_with('\r')) line.remove_suffix(1);
   const std::string_view method = take_word(line);
   const std::string_view target = take_word(line);
   const bool is_word = std::all_of(method.begin(), method.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
