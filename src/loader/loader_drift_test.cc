@@ -201,7 +201,7 @@ TEST(LoaderDriftTest, NothingGrowsInAThousandEpochsWhileMembersComeAndGo) {
     EXPECT_LE(has.resident, had[i].resident + kSlack);
     EXPECT_LE(has.proportional, had[i].proportional + kSlack);
     EXPECT_EQ(has.descriptors, had[i].descriptors);
-    EXPECT_EQ(has.threads, had[i].threads);
+    EXPECT_LE(has.threads, had[i].threads + 1) << "one that reads for itself again has a thread that fetches";
   }
 }
 
