@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint64_t kSmallLookahead = 256;  // samples, so that batches of one sample are read ahead too
 // The farther tier must be this much quicker: what the nearer one has costs others nothing.
 constexpr int kWorthLeaving = 4;
+// And win this much time: a few small reads say little about a disk on a machine whose cores are busy.
+constexpr Duration kLeastWon = std::chrono::milliseconds(500);
 constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
 constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
 constexpr Duration kRequestCost = std::chrono::microseconds(200);  // of one read more, for the machine and the storage
@@ -38,7 +40,9 @@ Origin Pacer::route(Time now, Bytes length, std::uint64_t batches_left) const {
   const auto far = costs_[index(Origin::kSource)].estimate(length, std::max(disk, source));
   if (!near || !far) return Origin::kDisk;
   const bool in_time = *near <= pace_.slack(now, batches_left);
-  return !in_time && *far * kWorthLeaving < *near ? Origin::kSource : Origin::kDisk;
+  const Duration won = *near - *far;
+  const bool is_better = won > kLeastWon && won > (kWorthLeaving - 1) * *far;
+  return !in_time && is_better ? Origin::kSource : Origin::kDisk;
 }
 
 // What is left of the time until a batch is needed, when its bytes and all before them are read at full speed.

@@ -135,6 +135,10 @@ TEST(PacerTest, TheDiskIsLeftOnlyWhenItIsLateAndTheSourceMuchQuicker) {
   EXPECT_EQ(slow_disk.route(Time{500ms}, 100'000, 4), Origin::kDisk) << "it comes in time";
   EXPECT_EQ(slow_disk.route(Time{500ms}, 100'000, 1), Origin::kSource);
 
+  Pacer few = experienced(1e7, 1e9);
+  few.on_asked(Origin::kDisk, 2'000'000);
+  EXPECT_EQ(few.route(Time{500ms}, 100'000, 0), Origin::kDisk) << "it is not worth it for a fifth of a second";
+
   Pacer alike = experienced(1e8, 2e8);
   alike.on_asked(Origin::kDisk, 100'000);
   EXPECT_EQ(alike.route(Time{0}, 100'000, 0), Origin::kDisk);

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -172,7 +173,7 @@ bool DiskStore::end_read(SampleId id, std::span<const std::byte> bytes) {
   {
     MutexLock lock(mutex_);
     if (table_.content(id) == content) {
-      reading_.erase(id);
+      end_reading(id);
       return true;
     }
   }
@@ -186,7 +187,7 @@ void DiskStore::drop(SampleId id) {
     MutexLock lock(mutex_);
     offset = table_.offset(id);
     table_.remove(id);
-    reading_.erase(id);
+    end_reading(id);
   }
   ++damaged_;
   forget(id, offset);
@@ -232,8 +233,25 @@ std::optional<Bytes> DiskStore::allocate(Bytes length) {
   }
 }
 
-bool DiskStore::keeps(SampleId id) const {
-  return !table_.has(id) || wanted_.is_home(id) || reading_.contains(id);
+void DiskStore::end_reading(SampleId id) {
+  reading_.erase(id);
+  ++ended_;
+  read_ended_.notify_all();
+}
+
+bool DiskStore::wait_for_room(Time deadline) {
+  if (!spared_) return false;
+  MutexLock lock(mutex_);
+  while (ended_ == *spared_ && now() < deadline) read_ended_.wait_until(mutex_, deadline);
+  return true;
+}
+
+// Does it stay where it is?
+bool DiskStore::spare(SampleId id) {
+  if (!table_.has(id) || wanted_.is_home(id)) return true;
+  if (!reading_.contains(id)) return false;
+  spared_ = ended_;
+  return true;
 }
 
 // Gives up the room of one sample that the plan does not want.
@@ -242,8 +260,12 @@ std::optional<SampleId> DiskStore::take_unwanted() {
   {
     MutexLock lock(mutex_);
     if (wanted_.homes() == 0) return std::nullopt;
-    while (cursor_ < table_.size() && keeps(cursor_)) ++cursor_;
-    if (cursor_ == table_.size()) return std::nullopt;
+    if (cursor_ == 0) spared_.reset();
+    while (cursor_ < table_.size() && spare(cursor_)) ++cursor_;
+    if (cursor_ == table_.size()) {
+      if (spared_) cursor_ = 0;  // once more, when it was read
+      return std::nullopt;
+    }
     offset = table_.offset(cursor_);
     table_.remove(cursor_);
   }

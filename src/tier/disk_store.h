@@ -67,6 +67,8 @@ class DiskStore {
   const Placement& wanted() const { return wanted_; }
   // False: there is no room. After an error nothing is written any more.
   Result<bool> write(SampleId id, std::span<const std::byte> bytes) FORELOAD_EXCLUDES(mutex_);
+  // After there was none: will there be, because what makes room was being read? Waits until a read has ended.
+  bool wait_for_room(Time deadline) FORELOAD_EXCLUDES(mutex_);
   bool writable() const { return writable_; }
   std::optional<std::string> failure() const FORELOAD_EXCLUDES(mutex_);  // why nothing is written any more
 
@@ -76,7 +78,8 @@ class DiskStore {
   Status load_entries(Bytes file_bytes);
   EntryKind take(SampleId id, const DiskEntry& entry) FORELOAD_EXCLUDES(mutex_);
   std::optional<Bytes> allocate(Bytes length) FORELOAD_EXCLUDES(mutex_);
-  bool keeps(SampleId id) const FORELOAD_REQUIRES(mutex_);
+  void end_reading(SampleId id) FORELOAD_REQUIRES(mutex_);
+  bool spare(SampleId id) FORELOAD_REQUIRES(mutex_);
   std::optional<SampleId> take_unwanted() FORELOAD_EXCLUDES(mutex_);
   void forget(SampleId id, Bytes offset) FORELOAD_EXCLUDES(mutex_);
   int write_at(const Descriptor& file, std::span<const std::byte> bytes, Bytes offset);  // 0 or errno
@@ -91,7 +94,8 @@ class DiskStore {
   Descriptor data_file_;
   Descriptor read_file_;  // the data file, to be read past the page cache
   Placement wanted_;
-  SampleId cursor_ = 0;  // where the search for unwanted samples goes on
+  SampleId cursor_ = 0;                    // where the search for unwanted samples goes on
+  std::optional<std::uint64_t> spared_{};  // it left out one that was read then: ended_ at that time
   std::uint64_t outdated_ = 0;
   std::atomic<bool> writable_{true};
   std::atomic<std::uint64_t> damaged_{0};
@@ -99,6 +103,8 @@ class DiskStore {
   std::optional<std::string> failure_ FORELOAD_GUARDED_BY(mutex_);
   DiskTable table_ FORELOAD_GUARDED_BY(mutex_);
   std::unordered_set<SampleId> reading_ FORELOAD_GUARDED_BY(mutex_);  // at most the depth of the read engine
+  std::uint64_t ended_ FORELOAD_GUARDED_BY(mutex_) = 0;               // reads
+  CondVar read_ended_;
 };
 
 }  // namespace foreload

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/test_folder.h"
 
 namespace foreload {
@@ -329,7 +330,12 @@ TEST_F(DiskStoreTest, WhatIsBeingReadKeepsItsRoom) {
   EXPECT_FALSE(*store->write(3, content_of(3)));
   std::vector<std::byte> bytes(length_of(0));
   ASSERT_TRUE(read_exactly(place->fd, place->offset, bytes));
+  EXPECT_TRUE(store->wait_for_room(Time{0})) << "it is being read";
   EXPECT_TRUE(store->end_read(0, bytes));
+  EXPECT_TRUE(store->wait_for_room(kNever));
+  EXPECT_TRUE(*store->write(3, content_of(3))) << "it was read";
+  EXPECT_FALSE(*store->write(4, content_of(4)));
+  EXPECT_FALSE(store->wait_for_room(kNever)) << "nothing that is there may go";
 }
 
 TEST_F(DiskStoreTest, ASmallerLimitDropsWhatLiesBeyondIt) {

@@ -60,11 +60,24 @@ std::optional<DiskTier::Item> DiskTier::take() {
   return item;
 }
 
+// An error is remembered by the store.
+bool DiskTier::write(const Item& item) {
+  for (;;) {
+    const auto written = store_->write(item.id, item.lease.bytes());
+    if (!written.ok() || *written) return written.ok();
+    if (is_over() || !store_->wait_for_room(now() + kClosingTime)) return false;
+  }
+}
+
+bool DiskTier::is_over() const {
+  MutexLock lock(mutex_);
+  return closing_ && now() >= deadline_;
+}
+
 void DiskTier::run() {
   yield_to_others();
   while (auto item = take()) {
-    const auto written = store_->write(item->id, item->lease.bytes());  // an error is remembered by the store
-    if (!written.ok() || !*written) refused_ = true;
+    if (!write(*item)) refused_ = true;
     item.reset();
     writing_ = false;
     freed_();

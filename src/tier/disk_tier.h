@@ -56,6 +56,8 @@ class DiskTier {
   std::size_t waiting() const FORELOAD_EXCLUDES(mutex_);
 
   void run();
+  bool write(const Item& item);
+  bool is_over() const FORELOAD_EXCLUDES(mutex_);
   std::optional<Item> take() FORELOAD_EXCLUDES(mutex_);
 
   std::unique_ptr<DiskStore> store_;
