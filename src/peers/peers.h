@@ -1,0 +1,79 @@
+// Peers: how an agent gets samples from other hosts' memory, and what it has for them. One interface over two
+// transports, gRPC and MPI; only an agent has one. A fetch may fail in any way without harm: whoever asked goes to the
+// source. Bytes that come are compared with the hash that their home keeps of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "foreload/result.h"
+#include "foreload/types.h"
+#include "tier/lease.h"
+
+namespace foreload {
+
+using HostIndex = std::uint32_t;  // in the roster
+
+// Which samples are meant, and by which plan: in every message, and both sides must mean the same.
+struct PeerKey {
+  std::uint64_t fingerprint = 0;  // of the dataset
+  std::uint64_t validators = 0;   // of its files
+  std::uint64_t roster = 0;       // hash of the roster
+
+  bool operator==(const PeerKey&) const = default;
+};
+
+// A sample that is wanted from its home.
+struct PeerWant {
+  SampleId id = 0;
+  std::span<std::byte> into{};  // of its length; valid until its PeerEnd was taken
+  std::uint64_t token = 0;      // the caller's
+};
+
+enum class PeerResult : std::uint8_t {
+  kHere,         // the bytes are in `into`, and are the sample's
+  kAbsent,       // its home does not have it
+  kRefused,      // the peer means another dataset, plan or roster
+  kWrong,        // the bytes do not have their hash, or the answer breaks the rules
+  kUnreachable,  // no answer by the deadline, or no connection
+};
+
+struct PeerEnd {
+  std::uint64_t token = 0;
+  PeerResult result = PeerResult::kUnreachable;
+};
+
+// What this host has for others. Any thread.
+class PeerShelf {
+ public:
+  struct Sample {
+    Lease lease{};
+    std::uint64_t hash = 0;  // xxh3 of its bytes
+  };
+
+  virtual ~PeerShelf() = default;
+  // Does this host hold samples of that dataset, by that roster?
+  virtual bool knows(const PeerKey& key) const = 0;
+  // Nothing: it is not here. REQUIRES: knows().
+  virtual std::optional<Sample> take(const PeerKey& key, SampleId id) = 0;
+};
+
+class PeerTransport {
+ public:
+  virtual ~PeerTransport() = default;  // ends all fetches
+
+  // Asks for samples that are needed together. Every want has one PeerEnd, by `deadline` or a little later. Never
+  // blocks. REQUIRES: one thread fetches and waits.
+  virtual void fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) = 0;
+  // Appends what ended; waits for the first until `until` or wake().
+  virtual void wait(std::vector<PeerEnd>& ends, Time until) = 0;
+  virtual void wake() = 0;  // any thread
+
+  // What the user has to be told, each cause once per peer: "peer host:port: …".
+  virtual std::vector<std::string> take_warnings() = 0;
+};
+
+}  // namespace foreload
