@@ -22,7 +22,7 @@ double rate(const LearnerReport& report) {
 }
 
 double hits(const LearnerReport& report) {
-  const Bytes all = report.memory_bytes + report.disk_bytes + report.source_bytes;
+  const Bytes all = report.memory_bytes + report.disk_bytes + report.peer_bytes + report.source_bytes;
   return all > 0 ? static_cast<double>(report.memory_bytes) / static_cast<double>(all) : 0;
 }
 
@@ -96,7 +96,11 @@ Json host_json(const HostSurvey& survey) {
          {"samples", report.samples},
          {"samples_per_s", rate(report)},
          {"stall", {{"fetch", share(report.fetch_stall, report)}, {"prep", share(report.prep_stall, report)}}},
-         {"bytes", {{"memory", report.memory_bytes}, {"disk", report.disk_bytes}, {"source", report.source_bytes}}},
+         {"bytes",
+          {{"memory", report.memory_bytes},
+           {"disk", report.disk_bytes},
+           {"peer", report.peer_bytes},
+           {"source", report.source_bytes}}},
          {"replaced", report.replaced},
          {"damaged", report.damaged},
          {"region_bytes", stream.bytes},

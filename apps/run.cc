@@ -123,7 +123,7 @@ Status Run::load() {
 // All batches have as many samples as the first, except the last.
 std::uint64_t Run::samples_per_epoch() const {
   const std::uint64_t batches = loader_.batches_per_epoch();
-  return batches == 0 ? 0 : (batches - 1) * loader_.share(0).count + loader_.share(batches - 1).count;
+  return batches == 0 ? 0 : (batches - 1) * loader_.positions(0, 0).size() + loader_.positions(0, batches - 1).size();
 }
 
 Status Run::load_epoch() {
@@ -154,12 +154,12 @@ Status Run::load_epoch() {
 
 Status Run::consume(const Batch& batch, EpochReport& epoch) {
   StreamHash hash;
-  const Position first = loader_.share(batch.step()).first;
-  if (options_.hash) hash = hash_batch(batch, first);
+  const std::vector<Position> positions = loader_.positions(batch.epoch(), batch.step());
+  if (options_.hash) hash = hash_batch(batch, positions);
   epoch.hash += hash;
   epoch.busy += accelerator_.step(batch.size(), [] { return caught_signal() != 0; });
   if (log_.valid()) {
-    Json line{{"epoch", batch.epoch()}, {"step", batch.step()}, {"position", first}, {"ids", batch.ids()}};
+    Json line{{"epoch", batch.epoch()}, {"step", batch.step()}, {"positions", positions}, {"ids", batch.ids()}};
     if (options_.hash) line.update({{"order", hex16(hash.order)}, {"content", hex16(hash.content)}});
     const std::string text = line.dump() + "\n";
     FORELOAD_TRY(write_all(log_.get(), std::as_bytes(std::span(text)), options_.log));
@@ -195,8 +195,10 @@ Json Run::epoch_json(const EpochReport& epoch) const {
             {"samples_per_s", stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0}};
   json["order_hash"] = options_.hash ? Json(hex16(epoch.hash.order)) : Json();
   json["content_hash"] = options_.hash ? Json(hex16(epoch.hash.content)) : Json();
-  json["bytes"] = {
-      {"memory", stats.memory_bytes}, {"disk", stats.disk_bytes}, {"peer", 0}, {"source", stats.source_bytes}};
+  json["bytes"] = {{"memory", stats.memory_bytes},
+                   {"disk", stats.disk_bytes},
+                   {"peer", stats.peer_bytes},
+                   {"source", stats.source_bytes}};
   json["filled_bytes"] = stats.filled_bytes;
   json["shared_batches"] = stats.shared_batches;
   const double fetch = share_of(stats.fetch_stall, stats.wall);

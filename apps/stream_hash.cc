@@ -4,14 +4,14 @@
 
 namespace foreload {
 
-StreamHash hash_batch(const Batch& batch, Position first) {
+StreamHash hash_batch(const Batch& batch, std::span<const Position> positions) {
   StreamHash hash;
   const bool ragged = !batch.offsets().empty();
   const Bytes size = batch.size() == 0 ? 0
                      : ragged          ? dtype_size(batch.sample_spec().dtype)
                                        : batch.sample_spec().bytes();
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Position position = first + i;
+    const Position position = positions[i];
     hash.order += hash_bytes(std::as_bytes(batch.ids().subspan(i, 1)), position);
     Hasher content(position);
     const std::uint64_t start = ragged ? batch.offsets()[i] : i;

@@ -2,6 +2,8 @@
 // up to the one-process value (mod 2^64).
 #pragma once
 
+#include <span>
+
 #include "foreload/batch.h"
 #include "foreload/types.h"
 
@@ -18,7 +20,7 @@ struct StreamHash {
   }
 };
 
-// `first`: the global position of the batch's first sample, derived from the assignment and not from the batch.
-StreamHash hash_batch(const Batch& batch, Position first);
+// `positions`: of the batch's samples, derived from the assignment and not from the batch.
+StreamHash hash_batch(const Batch& batch, std::span<const Position> positions);
 
 }  // namespace foreload

@@ -131,9 +131,9 @@ class LedgerTest(ProgramTest):
             lines, report = self.judged(folder, "--world", world, "--rank", rank, "--global-batch", batch,
                                         "--last", last, "--epochs", 2, count=samples)
             expected = ledger.shares(samples, (world, rank, batch), last)
-            self.assertEqual([(line["position"], len(line["ids"])) for line in lines], 2 * expected)
+            self.assertEqual([line["positions"] for line in lines], 2 * expected)
             padding = [[number for line in lines if line["epoch"] == epoch
-                        for position, number in enumerate(line["ids"], line["position"]) if position >= samples]
+                        for position, number in zip(line["positions"], line["ids"]) if position >= samples]
                        for epoch in (0, 1)]
             self.assertEqual([epoch["padded"] for epoch in report["epochs"]], padding if lines else [])
             everything += lines

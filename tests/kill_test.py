@@ -59,7 +59,7 @@ class ResumeTest(KillTest):
                                           chance.randrange(1, len(whole) - 5), rate=100 * len(whole[0]["ids"]))
             self.assertEqual(killed, whole[:len(killed)])
             position = json.loads(state.read_text())
-            done = position["epoch"] * per_epoch + -(-position["position"] // whole[1]["position"])
+            done = position["epoch"] * per_epoch + -(-position["position"] // whole[1]["positions"][0])
             self.assertLessEqual(done, len(killed), "a state is never ahead of what was consumed")
             settings = self.other_settings(chance)
             rest, _ = self.logged(*arguments, "--resume", state, *settings)

@@ -87,7 +87,7 @@ def judge_lines(lines, samples):
     """What is wrong with the hashes of log lines; `samples` are (bytes, label) by id. Empty: nothing."""
     for line in lines:
         order = content = 0
-        for position, number in enumerate(line["ids"], line["position"]):
+        for position, number in zip(line["positions"], line["ids"]):
             data, tag = samples[number]
             order += xxh3(number.to_bytes(8, "little"), position)
             content += xxh3(data + (tag & MASK).to_bytes(8, "little"), position)
@@ -98,7 +98,7 @@ def judge_lines(lines, samples):
 
 
 def shares(samples, shape, last):
-    """[(first position, count)] of every step, for rank shape[1] of shape[0] with global batches of shape[2]."""
+    """The positions of every step, for rank shape[1] of shape[0] with global batches of shape[2]."""
     world, rank, batch = shape
     if last == "auto":
         last = "ragged" if world == 1 else "pad"
@@ -107,7 +107,7 @@ def shares(samples, shape, last):
     for first in range(0, positions, batch):
         length = min(batch, positions - first)
         begin, end = rank * length // world, (rank + 1) * length // world
-        found.append((first + begin, end - begin))
+        found.append(list(range(first + begin, first + end)))
     return found
 
 
@@ -115,7 +115,7 @@ def positions_of(lines):
     """{(epoch, position): id} over the lines of any number of ranks, and how often each pair was delivered."""
     ids, times = {}, collections.Counter()
     for line in lines:
-        for position, number in enumerate(line["ids"], line["position"]):
+        for position, number in zip(line["positions"], line["ids"]):
             ids[line["epoch"], position] = number
             times[line["epoch"], position] += 1
     return ids, times

@@ -153,6 +153,7 @@ struct EpochStats {
   // Sample bytes by the tier they came from: their sum is what was delivered and what filled a home ahead of its use.
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
+  Bytes peer_bytes = 0;  // other hosts' memory
   Bytes source_bytes = 0;
   std::uint64_t shared_batches = 0;  // of batches: prepared by another job of the host, for both
   Bytes filled_bytes = 0;  // of disk_bytes and source_bytes: read ahead of need while this epoch ran; later from memory
@@ -186,12 +187,6 @@ struct LoaderStats {
   std::string io{};         // which engine reads files, also the disk tier's: "uring" or "threads"
 };
 
-// Of one learner's share of an epoch.
-struct Share {
-  Position first = 0;       // global position of the batch's first sample
-  std::uint64_t count = 0;  // they are consecutive
-};
-
 class Loader {
  public:
   // Opens the dataset, checks every option and starts the threads. Nothing is left behind on error.
@@ -213,7 +208,8 @@ class Loader {
   Status seek_epoch(Epoch epoch);   // to its beginning
 
   std::uint64_t batches_per_epoch() const;
-  Share share(std::uint64_t step) const;  // which positions this rank gets in global batch `step`
+  // Which positions this rank gets in global batch `step`, in rising order.
+  std::vector<Position> positions(Epoch epoch, std::uint64_t step) const;
   const Source& source() const;
   const TensorSpec& sample_spec() const;
   std::span<const std::byte> batch_memory() const;  // where all batches lie: to be registered with a device once

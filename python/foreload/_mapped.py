@@ -154,8 +154,9 @@ class MappedLoader:
         self._check_open()
         self._epoch, self._step, self._running = epoch, 0, None
 
-    def share(self, step: int) -> Tuple[int, int]:
-        return self._plan.share(step, self._rank)
+    def positions(self, epoch: int, step: int) -> List[int]:
+        first, count = self._plan.share(step, self._rank)
+        return list(range(first, first + count))
 
     # --- reports
 

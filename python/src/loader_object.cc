@@ -200,10 +200,9 @@ void LoaderObject::seek_epoch(Epoch epoch) {
   check(move([&](Loader& loader) { return loader.seek_epoch(epoch); }));
 }
 
-py::tuple LoaderObject::share(std::uint64_t step) {
+std::vector<Position> LoaderObject::positions(Epoch epoch, std::uint64_t step) {
   if (step >= batches_) raise({Code::kInvalid, "there is no step " + std::to_string(step) + " in an epoch"});
-  const Share share = while_open([&](Loader& loader) { return loader.share(step); });
-  return py::make_tuple(share.first, share.count);
+  return while_open([&](Loader& loader) { return loader.positions(epoch, step); });
 }
 
 }  // namespace foreload::python

@@ -62,7 +62,7 @@ class LoaderObject {
   void seek_epoch(Epoch epoch);
 
   std::uint64_t batches_per_epoch() const { return batches_; }
-  pybind11::tuple share(std::uint64_t step);
+  std::vector<Position> positions(Epoch epoch, std::uint64_t step);
   pybind11::dict stats();
   pybind11::dict describe();
   pybind11::dict locate(SampleId id);

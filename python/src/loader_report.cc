@@ -27,7 +27,7 @@ py::dict epoch_dict(const EpochStats& stats) {
       "epoch"_a = stats.epoch, "samples"_a = stats.samples, "batches"_a = stats.batches,
       "seconds"_a = seconds(stats.wall),
       "samples_per_s"_a = stats.wall.count() > 0 ? static_cast<double>(stats.samples) / seconds(stats.wall) : 0.0,
-      "bytes"_a = py::dict("memory"_a = stats.memory_bytes, "disk"_a = stats.disk_bytes, "peer"_a = 0,
+      "bytes"_a = py::dict("memory"_a = stats.memory_bytes, "disk"_a = stats.disk_bytes, "peer"_a = stats.peer_bytes,
                            "source"_a = stats.source_bytes),
       "filled_bytes"_a = stats.filled_bytes, "shared_batches"_a = stats.shared_batches,
       "stall"_a = py::dict("total"_a = fetch + prep, "fetch"_a = fetch, "prep"_a = prep),
@@ -151,7 +151,7 @@ void bind_loader(py::module_& module) {
       .def("seek", &LoaderObject::seek, "state"_a)
       .def("seek_epoch", &LoaderObject::seek_epoch, "epoch"_a)
       .def_property_readonly("batches_per_epoch", &LoaderObject::batches_per_epoch)
-      .def("share", &LoaderObject::share, "step"_a)
+      .def("positions", &LoaderObject::positions, "epoch"_a, "step"_a)
       .def("stats", &LoaderObject::stats)
       .def("describe", &LoaderObject::describe)
       .def("locate", &LoaderObject::locate, "id"_a)

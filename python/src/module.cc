@@ -27,7 +27,7 @@ std::uint64_t xxh3(const py::buffer& buffer, std::uint64_t seed) {
 }
 
 // The hashes of `foreload run --hash` for one batch: (order, content).
-py::tuple batch_hashes(const Lease& lease, Position first) {
+py::tuple batch_hashes(const Lease& lease, const std::vector<Position>& positions) {
   std::uint64_t order = 0;
   std::uint64_t content = 0;
   const std::size_t count = lease.size();
@@ -35,8 +35,8 @@ py::tuple batch_hashes(const Lease& lease, Position first) {
   const std::vector<std::int64_t> shape = lease.data().shape;
   for (std::size_t i = 1; i < shape.size(); ++i) size *= static_cast<std::size_t>(shape[i]);
   for (std::size_t i = 0; i < count; ++i) {
-    order += hash_bytes({lease.ids().data + 8 * i, 8}, first + i);
-    Hasher hasher(first + i);
+    order += hash_bytes({lease.ids().data + 8 * i, 8}, positions.at(i));
+    Hasher hasher(positions.at(i));
     hasher.add_raw({lease.data().data + size * i, size});
     hasher.add_raw({lease.labels().data + 8 * i, 8});
     content += hasher.value();
@@ -67,5 +67,5 @@ PYBIND11_MODULE(_foreload, module) {
       "normal_state", [](const std::string& text) { return state_to_json(value_or_raise(state_from_json(text))); },
       "text"_a);
   module.def("xxh3", &xxh3, "data"_a, "seed"_a = 0);
-  module.def("batch_hashes", &batch_hashes, "batch"_a, "first"_a);
+  module.def("batch_hashes", &batch_hashes, "batch"_a, "positions"_a);
 }

@@ -14,9 +14,9 @@ def epoch_hashes(loader):
         batch = loader._engine.next()
         if batch is None:
             return [f"{order & MASK:016x}", f"{content & MASK:016x}"]
-        first, count = loader._engine.share(batch.step)
-        assert count == len(batch)
-        more = _foreload.batch_hashes(batch, first)
+        positions = loader._engine.positions(batch.epoch, batch.step)
+        assert len(positions) == len(batch)
+        more = _foreload.batch_hashes(batch, positions)
         order, content = order + more[0], content + more[1]
 
 

@@ -33,7 +33,8 @@ enum class EventKind : std::uint16_t {
   kDiskDropped = 18,  // the disk had the sample, but wrong: it was read from the source. a: id, b: length
   kAsked = 19,        // it is not in memory and waits for its origin. a: id, b: length, c: fill << 8 | origin. A fill
                       // also has the tightest need: c: batches left << 16, position: bytes
-  kRouted = 20,       // the disk has it too. a: id, b: length, c: batches until it is needed << 8 | chosen origin
+  kRouted = 20,       // not only the source has it. a: id, b: length, c: batches until it is needed << 16 | the nearer
+                      // origin << 8 | chosen origin
   kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: objects << 32 | slots
   kPart = 22,         // only a part of the sample is needed. a: its length, b: that of the part, c: is the part read?
   kEvicted = 23,      // a sample left its home in memory. a: id, b: length, c: the newcomer

@@ -34,6 +34,7 @@ void Accounts::add_batch(std::uint64_t samples, std::span<const SampleId> padded
   epoch.damaged += cost.damaged;
   epoch.memory_bytes += cost.bytes.memory;
   epoch.disk_bytes += cost.bytes.disk;
+  epoch.peer_bytes += cost.bytes.peer;
   epoch.source_bytes += cost.bytes.source;
   epoch.filled_bytes += cost.bytes.filled;
   epoch.prep_busy += cost.prep_busy;

@@ -22,8 +22,7 @@ inline Seen share_of(const Loader& loader, const LoaderOptions& options, std::ui
   Seen mine;
   for (Epoch e = 0; e < epochs; ++e) {
     for (std::uint64_t step = 0; step < loader.batches_per_epoch(); ++step) {
-      const Share share = loader.share(step);
-      for (Position p = share.first; p < share.first + share.count; ++p) mine[{e, p}] = all.at({e, p});
+      for (const Position p : loader.positions(e, step)) mine[{e, p}] = all.at({e, p});
     }
   }
   return mine;
@@ -104,7 +103,8 @@ inline bool reads_epoch(Loader& loader, const LoaderOptions& options, std::uint6
   Seen seen;
   if (!read_epoch(loader, seen)) return false;
   std::uint64_t expected = 0;
-  for (std::uint64_t step = 0; step < loader.batches_per_epoch(); ++step) expected += loader.share(step).count;
+  for (std::uint64_t step = 0; step < loader.batches_per_epoch(); ++step)
+    expected += loader.positions(epoch, step).size();
   const Schedule schedule = *make_schedule(options, samples);
   const bool right = std::ranges::all_of(seen, [&](const auto& one) {
     const auto& [epoch_seen, position] = one.first;

@@ -151,9 +151,9 @@ Result<Batch> Loader::Parts::deliver(std::uint32_t slot, Time asked) {
   const BatchPlan plan = stream_->batch(stream_->number_of(epoch_, step_));
   const BatchCost cost = cost_of(slot, plan);
   const Wait wait = split_wait(asked, delivered, ring.bytes_complete(slot).value_or(asked));
-  const std::uint64_t positions = stream_->schedule().size();
   const std::uint64_t count = batch.ids().size();
-  const std::uint64_t genuine = std::min(count, positions - std::min(plan.first, positions));
+  std::uint64_t genuine = count;
+  while (genuine > 0 && plan.position(genuine - 1) >= stream_->schedule().size()) --genuine;
   accounts_.add_batch(count, batch.ids().subspan(genuine), cost, wait);
   pace_.cost(own_desk_->ring(), desk_->stream(), count, cost, wait);
   if (record_) {
@@ -185,13 +185,21 @@ BatchCost Loader::Parts::cost_of(std::uint32_t slot, const BatchPlan& plan) {
   for (std::uint64_t i = 0; cost.replaced > 0 && i < std::min<std::uint64_t>(plan.count, ids.size()); ++i) {
     const SampleId wanted = stream_->sample(plan, i);
     if (ids[i] == wanted) continue;
-    pipeline_->note_replaced({plan.epoch, plan.first + i, wanted, source_->key(wanted), "bad, as another job found"});
+    pipeline_->note_replaced({plan.epoch, plan.position(i), wanted, source_->key(wanted), "bad, as another job found"});
   }
   const OriginBytes& from = cost.bytes;
-  cost.bytes = {.memory = from.memory + from.disk + from.source - std::min(from.filled, from.disk + from.source)};
+  const Bytes read = from.disk + from.peer + from.source;
+  cost.bytes = {.memory = from.memory + read - std::min(from.filled, read)};
   cost.prep_busy = {};
   cost.shared = true;
   return cost;
+}
+
+std::vector<Position> Loader::Parts::positions(Epoch epoch, std::uint64_t step) const {
+  const BatchPlan plan = stream_->batch(stream_->number_of(epoch, step));
+  std::vector<Position> positions(plan.count);
+  for (std::uint64_t i = 0; i < plan.count; ++i) positions[i] = plan.position(i);
+  return positions;
 }
 
 State Loader::Parts::position() const {
@@ -285,8 +293,8 @@ Status Loader::seek_epoch(Epoch epoch) {
 std::uint64_t Loader::batches_per_epoch() const {
   return parts_->stream().assignment().batches_per_epoch();
 }
-Share Loader::share(std::uint64_t step) const {
-  return parts_->share(step);
+std::vector<Position> Loader::positions(Epoch epoch, std::uint64_t step) const {
+  return parts_->positions(epoch, step);
 }
 const Source& Loader::source() const {
   return parts_->source();

@@ -31,6 +31,7 @@ class PaceKeeper {
     report_.prep_stall += wait.prep;
     report_.memory_bytes += cost.bytes.memory;
     report_.disk_bytes += cost.bytes.disk;
+    report_.peer_bytes += cost.bytes.peer;
     report_.source_bytes += cost.bytes.source;
     report_.replaced += cost.replaced;
     report_.damaged += cost.damaged;

@@ -44,7 +44,7 @@ class Loader::Parts {
   std::span<const std::byte> batch_memory() const {
     return seat_ ? std::span<const std::byte>() : own_desk_->ring().memory();
   }
-  Share share(std::uint64_t step) const { return stream_->assignment().share(step, options_.rank); }
+  std::vector<Position> positions(Epoch epoch, std::uint64_t step) const;
 
  private:
   explicit Parts(LoaderOptions options) : options_(std::move(options)) {}

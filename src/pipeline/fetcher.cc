@@ -45,8 +45,8 @@ void Fetcher::run(std::uint64_t number) {
     open_slots(current);
     look_for_hold_up(current);
     for (const FetchClass wanted : Pacer::order()) serve(wanted, current);
-    for (const Origin origin : {Origin::kSource, Origin::kDisk}) {
-      flying_[static_cast<std::size_t>(origin)] = parts_.tiers.in_flight(origin);
+    for (std::size_t origin = 0; origin < kOrigins; ++origin) {
+      flying_[origin] = parts_.tiers.in_flight(static_cast<Origin>(origin));
     }
     parts_.tiers.wait(arrivals_, next_turn(current));
     for (const Arrival& arrival : arrivals_) arrive(arrival, now());
@@ -138,7 +138,7 @@ void Fetcher::ask_ahead(Time now) {
 }
 
 bool Fetcher::ask_next(Time now) {
-  const BatchPlan plan = ahead(ask_number_).plan;
+  const BatchPlan& plan = ahead(ask_number_).plan;
   const SampleId id = parts_.stream.sample(plan, ask_index_);
   const Waiter waiter{.number = ask_number_, .index = static_cast<std::uint32_t>(ask_index_)};
   if (auto error = refuse(id)) {
@@ -208,7 +208,7 @@ Answer Fetcher::request(const Request& wanted, Time now) {
 void Fetcher::enter_block(const BatchPlan& plan) {
   const Schedule& schedule = parts_.stream.schedule();
   if (schedule.options().echo == 1) return;
-  const Position position = parts_.stream.assignment().source_position(plan.first + ask_index_);
+  const Position position = parts_.stream.assignment().source_position(plan.position(ask_index_));
   holds_.enter(plan.epoch, schedule.block_of(position));
 }
 
@@ -248,13 +248,13 @@ void Fetcher::ask_substitutes(Time now) {
 
 bool Fetcher::ask_substitute(const Waiter& waiter, Time now) {
   const BatchPlan& plan = watches_[*waiter.slot].plan;
-  const SampleId id = parts_.stream.schedule().substitute(plan.epoch, plan.first + waiter.index, waiter.attempt);
+  const SampleId id = parts_.stream.schedule().substitute(plan.epoch, plan.position(waiter.index), waiter.attempt);
   if (auto error = refuse(id)) {
     settle(waiter, {.id = id, .attempt = waiter.attempt, .error = std::move(error)}, now);
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  const Origin from = parts_.tiers.nearest(id);
   Answer answer = request({.id = id, .from = from, .urgent = true}, now);
   if (answer.kind == Ask::kBusy || answer.kind == Ask::kNoRoom) return false;
   if (answer.kind == Ask::kElsewhere) {
@@ -281,9 +281,10 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   if (!arrival.status.ok()) parts_.filling.failed(arrival.status.error());
   // Whoever began the flight; the others found the bytes on their way. What nobody needed yet is counted where the
   // stream stands.
-  const bool from_disk = arrival.origin == Origin::kDisk;
-  const OriginBytes bytes{.disk = from_disk ? arrival.length : 0,
-                          .source = from_disk ? 0 : arrival.length,
+  const auto from = [&](Origin origin) { return arrival.origin == origin ? arrival.length : Bytes{0}; };
+  const OriginBytes bytes{.disk = from(Origin::kDisk),
+                          .peer = from(Origin::kPeer),
+                          .source = from(Origin::kSource),
                           .filled = waiting.empty() ? arrival.length : 0};
   if (waiting.empty()) {
     if (parts_.stream.has(ask_number_)) account({.number = ask_number_}, bytes);
@@ -315,7 +316,8 @@ void Fetcher::account(const Waiter& waiter, const OriginBytes& bytes) {
 }
 
 Event Fetcher::event_of(EventKind kind, Time now, const BatchPlan& plan, std::uint64_t index) {
-  return {.time = now, .kind = kind, .epoch = static_cast<std::uint32_t>(plan.epoch), .position = plan.first + index};
+  const Position position = plan.count == 0 ? plan.first : plan.position(index);
+  return {.time = now, .kind = kind, .epoch = static_cast<std::uint32_t>(plan.epoch), .position = position};
 }
 
 }  // namespace foreload

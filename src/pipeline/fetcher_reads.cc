@@ -16,8 +16,7 @@ constexpr int kConsideredAtOnce = 512;  // positions, between two looks at what 
 }  // namespace
 
 void Fetcher::start_reads(Time now) {
-  start_reads_of(Origin::kDisk, now);
-  start_reads_of(Origin::kSource, now);
+  for (const Origin origin : {Origin::kDisk, Origin::kPeer, Origin::kSource}) start_reads_of(origin, now);
 }
 
 void Fetcher::start_reads_of(Origin origin, Time now) {
@@ -34,15 +33,16 @@ void Fetcher::start_reads_of(Origin origin, Time now) {
 
 // Where the sample would be read.
 Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
-  if (!parts_.tiers.on_disk(id)) return Origin::kSource;
+  const Origin nearer = parts_.tiers.nearest(id);
+  if (nearer == Origin::kSource) return nearer;
   const std::uint64_t left = number + parts_.ring.slots() - std::min(next_open_, number + parts_.ring.slots());
   const Bytes length = parts_.source.length(id);
-  const Origin chosen = pacer_.route(now, length, left);
+  const Origin chosen = pacer_.route(now, nearer, length, left);
   record({.time = now,
           .kind = EventKind::kRouted,
           .a = id,
           .b = length,
-          .c = left << 8 | static_cast<std::uint64_t>(chosen)});
+          .c = left << 16 | static_cast<std::uint64_t>(nearer) << 8 | static_cast<std::uint64_t>(chosen)});
   return chosen;
 }
 
@@ -54,7 +54,7 @@ std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, 
   const auto offsets = parts_.source.rows(id);
   const auto size = parts_.source.dimensions(id);
   if (offsets.empty() || offsets.size() > parts_.ring.most_rows() || !size) return std::nullopt;
-  const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.first + index});
+  const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.position(index)});
   const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
   const Bytes length = parts_.source.length(id);
   if (!rows || !rows->is_partial() || offsets.back() + Bytes{2} > length) return std::nullopt;
@@ -138,7 +138,7 @@ bool Fetcher::fill_next(Time now) {
   // What the stream asks for soon, and only the disk keeps, is left to it: it would take the stream's room.
   const bool far = !parts_.only_fill && fill_number_ >= next_open_ + pacer_.lookahead_batches();
   if (!far && !parts_.only_fill && !parts_.tiers.has_home(id)) return true;
-  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  const Origin from = parts_.tiers.nearest(id);
   if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
   const Bytes length = parts_.source.length(id);
   const Need need = tightest(from, now);
@@ -180,7 +180,7 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
     return true;
   }
   const Bytes length = parts_.source.length(id);
-  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  const Origin from = parts_.tiers.nearest(id);
   // The urgent range is left soon only by samples whose batch has a slot.
   const bool urgent = late && (waiter.slot || waiter.number < next_open_);
   Answer answer = request({.id = id, .from = from, .urgent = urgent, .alone = late}, now);

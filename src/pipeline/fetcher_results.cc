@@ -156,7 +156,7 @@ bool Fetcher::redo_next(Time now) {
     const unsigned attempt = redo.attempts[i];
     const SampleId id = attempt == 0
                             ? parts_.stream.sample(redo.plan, i)
-                            : parts_.stream.schedule().substitute(redo.plan.epoch, redo.plan.first + i, attempt);
+                            : parts_.stream.schedule().substitute(redo.plan.epoch, redo.plan.position(i), attempt);
     const Waiter waiter{.number = redo.plan.number, .index = i, .attempt = attempt, .slot = *slot};
     elsewhere_.push_back({waiter, id, now});
   }
@@ -189,7 +189,7 @@ void Fetcher::judge(RingItem item, Work work, const Error& error, Time now) {
                 now);
   }
   const BatchPlan& plan = watches_[item.slot].plan;
-  const Position position = plan.first + item.index;
+  const Position position = plan.position(item.index);
   if (!parts_.quarantine.add({plan.epoch, position, work.id, parts_.source.key(work.id), error.message})) {
     return fail(item,
                 {error.code, fmt::format("{} samples were replaced already, which is the limit; the next bad one is {}",

@@ -101,7 +101,7 @@ void Preparer::prepare(Tools& tools, const PrepTask& task, std::uint16_t worker)
   ChainRunner& runner = runner_of(tools, *task.stream);
   const RingWork work = ring.work(task.item);
   const BatchPlan plan = ring.plan_of(task.item.slot);
-  const Position position = plan.first + task.item.index;
+  const Position position = ring.position(task.item);
   const Time started = now();
   tools.epoch = plan.epoch;
   record(task, plan, worker, {.kind = EventKind::kPrepStarted, .position = position, .a = work.id, .b = work.length});
@@ -130,7 +130,7 @@ void Preparer::complete(const PrepTask& task, std::uint16_t worker) {
   if (stream.chain.has_batch_stage() && !ring.error_of(slot)) {
     stream.chain.finish_batch({.seed = stream.seed,
                                .epoch = plan.epoch,
-                               .first = plan.first,
+                               .positions = ring.positions(slot),
                                .samples = stream.positions,
                                .count = plan.count,
                                .sample_bytes = stream.chain.output().bytes(),
@@ -146,7 +146,7 @@ void Preparer::complete(const PrepTask& task, std::uint16_t worker) {
 Status Preparer::transform(ChainRunner& runner, const PrepTask& task, const RingWork& work) {
   const PrepStream& stream = *task.stream;
   const BatchPlan plan = stream.ring.plan_of(task.item.slot);
-  const PrepKey key{.seed = stream.seed, .epoch = plan.epoch, .position = plan.first + task.item.index};
+  const PrepKey key{.seed = stream.seed, .epoch = plan.epoch, .position = stream.ring.position(task.item)};
   const RowHint rows{.offsets = stream.ring.rows(task.item), .first = work.first_row, .end = work.end_row};
   const std::span<const std::byte> memory = stream.memory[work.memory % stream.memory.size()];
   if (work.offset > memory.size() || work.length > memory.size() - work.offset) {

@@ -137,13 +137,13 @@ void Ring::open(std::uint32_t index, const BatchPlan& plan) {
   free.finished = std::uint64_t{life} << 32;
   free.waiting = static_cast<std::uint32_t>(plan.count);
   free.bytes_complete = plan.count == 0 ? 0 : kBytesMissing;
-  free.memory_bytes = free.disk_bytes = free.source_bytes = free.filled_bytes = 0;
+  free.memory_bytes = free.disk_bytes = free.peer_bytes = free.source_bytes = free.filled_bytes = 0;
   free.prep_busy = free.replaced = free.damaged = 0;
   free.failed_index = kNoFailure;
   auto* positions = reinterpret_cast<Position*>(column(index, columns_->positions));
   for (std::uint32_t i = 0; i < plan.count; ++i) {
     item({index, i}).word.store(word(kWaiting, life), std::memory_order_relaxed);
-    positions[i] = plan.first + i;
+    positions[i] = plan.position(i);
   }
   if (options_.ragged_element > 0) lengths(index)[0] = 0;
   // A batch that is done again had a slot before.
@@ -155,6 +155,7 @@ void Ring::open(std::uint32_t index, const BatchPlan& plan) {
 void Ring::add_bytes(std::uint32_t index, const OriginBytes& bytes) {
   slot(index).memory_bytes.fetch_add(bytes.memory, std::memory_order_relaxed);
   slot(index).disk_bytes.fetch_add(bytes.disk, std::memory_order_relaxed);
+  slot(index).peer_bytes.fetch_add(bytes.peer, std::memory_order_relaxed);
   slot(index).source_bytes.fetch_add(bytes.source, std::memory_order_relaxed);
   slot(index).filled_bytes.fetch_add(bytes.filled, std::memory_order_relaxed);
 }
@@ -197,7 +198,15 @@ void Ring::nudge_consumer() {
 
 BatchPlan Ring::plan_of(std::uint32_t index) const {
   const Slot& of = slot(index);
-  return {of.number.load(std::memory_order_relaxed), of.epoch, of.step, of.first, count_of(index)};
+  return {.number = of.number.load(std::memory_order_relaxed),
+          .epoch = of.epoch,
+          .step = of.step,
+          .first = of.first,
+          .count = count_of(index)};
+}
+
+Position Ring::position(RingItem item) const {
+  return reinterpret_cast<const Position*>(column(item.slot, columns_->positions))[item.index];
 }
 
 std::span<std::byte> Ring::tensors(std::uint32_t index) const {
@@ -267,11 +276,14 @@ std::optional<Error> Ring::error_of(std::uint32_t index) const {
 
 BatchCost Ring::cost_of(std::uint32_t index) const {
   const Slot& of = slot(index);
-  return {
-      .bytes = {.memory = of.memory_bytes, .disk = of.disk_bytes, .source = of.source_bytes, .filled = of.filled_bytes},
-      .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
-      .replaced = of.replaced,
-      .damaged = of.damaged};
+  return {.bytes = {.memory = of.memory_bytes,
+                    .disk = of.disk_bytes,
+                    .peer = of.peer_bytes,
+                    .source = of.source_bytes,
+                    .filled = of.filled_bytes},
+          .prep_busy = Duration(static_cast<std::int64_t>(of.prep_busy.load())),
+          .replaced = of.replaced,
+          .damaged = of.damaged};
 }
 
 unsigned Ring::published() const {

@@ -79,12 +79,14 @@ enum class Settled { kNotYet, kDone, kBad };
 struct OriginBytes {
   Bytes memory = 0;
   Bytes disk = 0;
+  Bytes peer = 0;
   Bytes source = 0;
   Bytes filled = 0;  // of disk and source: read for a home before anybody needed them
 
   OriginBytes& operator+=(const OriginBytes& other) {
     memory += other.memory;
     disk += other.disk;
+    peer += other.peer;
     source += other.source;
     filled += other.filled;
     return *this;
@@ -108,6 +110,7 @@ struct LearnerReport {
   Duration prep_stall{};
   Bytes memory_bytes = 0;
   Bytes disk_bytes = 0;
+  Bytes peer_bytes = 0;
   Bytes source_bytes = 0;
   std::uint64_t replaced = 0;
   std::uint64_t damaged = 0;
@@ -199,6 +202,7 @@ class Ring {
   std::uint32_t work_signal() const;  // read it before claim(), pass it to wait_for_work()
   BatchPlan plan_of(std::uint32_t slot) const;
   RingWork work(RingItem item) const;
+  Position position(RingItem item) const;
   std::span<const std::uint32_t> rows(RingItem item) const;
   std::span<std::byte> tensor(RingItem item) const;
   // REQUIRES for these: claimed by the caller. True: it was the batch's last sample; the slot is the caller's alone,

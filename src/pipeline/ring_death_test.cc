@@ -42,7 +42,7 @@ void complete(Ring& ring, std::uint32_t slot) {
 // Prepares whatever it finds: a sample's tensor is its position, until the batch stage.
 void work(Ring& ring) {
   while (const auto item = ring.claim()) {
-    const std::uint64_t value = ring.plan_of(item->slot).first + item->index;
+    const std::uint64_t value = ring.position(*item);
     std::memcpy(ring.tensor(*item).data(), &value, sizeof value);
     if (ring.finish(*item, {})) complete(ring, item->slot);
   }

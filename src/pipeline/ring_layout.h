@@ -77,7 +77,7 @@ struct alignas(64) Ring::Header {
   std::atomic<std::uint64_t> opened{0};  // the first batch that had no slot yet
   std::atomic<std::uint64_t> last{0};    // the first that never comes
   std::atomic<std::int64_t> beat{0};     // when the feeder was seen at work
-  std::array<std::atomic<std::uint64_t>, 12> report{};
+  std::array<std::atomic<std::uint64_t>, 13> report{};
   std::array<std::atomic<std::uint64_t>, 64> prepared_by{};
   std::array<Reader, kMostReaders> readers{};
 };
@@ -100,6 +100,7 @@ struct alignas(64) Ring::Slot {
   std::atomic<std::int64_t> completing_since{0};
   std::atomic<std::uint64_t> memory_bytes{0};
   std::atomic<std::uint64_t> disk_bytes{0};
+  std::atomic<std::uint64_t> peer_bytes{0};
   std::atomic<std::uint64_t> source_bytes{0};
   std::atomic<std::uint64_t> filled_bytes{0};
   std::atomic<std::uint64_t> prep_busy{0};

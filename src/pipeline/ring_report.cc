@@ -5,7 +5,7 @@
 namespace foreload {
 
 void Ring::set_report(const LearnerReport& report) {
-  const std::array<std::uint64_t, 12> values{report.batches,
+  const std::array<std::uint64_t, 13> values{report.batches,
                                              report.samples,
                                              static_cast<std::uint64_t>(report.fetch_stall.count()),
                                              static_cast<std::uint64_t>(report.prep_stall.count()),
@@ -16,7 +16,8 @@ void Ring::set_report(const LearnerReport& report) {
                                              report.damaged,
                                              static_cast<std::uint64_t>(report.since.count()),
                                              static_cast<std::uint64_t>(report.until.count()),
-                                             report.reads};
+                                             report.reads,
+                                             report.peer_bytes};
   for (std::size_t i = 0; i < values.size(); ++i) header().report[i].store(values[i], std::memory_order_relaxed);
 }
 
@@ -29,6 +30,7 @@ LearnerReport Ring::report() const {
           .prep_stall = Duration(time(3)),
           .memory_bytes = value(4),
           .disk_bytes = value(5),
+          .peer_bytes = value(12),
           .source_bytes = value(6),
           .replaced = value(7),
           .damaged = value(8),

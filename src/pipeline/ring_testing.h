@@ -100,7 +100,7 @@ class Traffic {
     for (;;) {
       const std::uint32_t seen = ring_->work_signal();
       if (const auto item = ring_->claim()) {
-        const std::uint64_t value = ring_->plan_of(item->slot).first + item->index;
+        const std::uint64_t value = ring_->position(*item);
         std::memcpy(ring_->tensor(*item).data(), &value, sizeof value);
         if (ring_->finish(*item, {})) ring_->publish(item->slot);
       } else if (!ring_->wait_for_work(seen, kNever)) {

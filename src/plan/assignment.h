@@ -15,6 +15,12 @@ struct JobShape {
   std::uint64_t unit = 1;  // consecutive samples that one rank takes together; 2: they are mixed with each other
 };
 
+// Positions that one rank takes of a global batch.
+struct Share {
+  Position first = 0;
+  std::uint64_t count = 0;  // they are consecutive
+};
+
 // `slice`: rank r of W takes positions ⌊rL/W⌋ … ⌊(r+1)L/W⌋-1 of a global batch of L samples. With a unit of 2 the same
 // holds for pairs; the last one of a ragged epoch may be a single sample.
 class SliceAssignment {

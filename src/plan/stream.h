@@ -2,6 +2,9 @@
 // asked at any time, which is what makes seeking O(1).
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "foreload/schedule.h"
 #include "foreload/types.h"
 #include "plan/assignment.h"
@@ -16,8 +19,11 @@ struct BatchPlan {
   std::uint64_t number = 0;  // in the stream, over all epochs
   Epoch epoch = 0;
   std::uint64_t step = 0;
-  Position first = 0;  // positions are consecutive
+  Position first = 0;
   std::uint64_t count = 0;
+  std::shared_ptr<const std::vector<Position>> positions{};  // in rising order; null: consecutive
+
+  Position position(std::uint64_t index) const { return positions ? (*positions)[index] : first + index; }
 };
 
 struct StreamOptions {
@@ -46,14 +52,14 @@ class Stream {
     const std::uint64_t per_epoch = assignment_.batches_per_epoch();
     const std::uint64_t step = number % per_epoch;
     const Share share = assignment_.share(step, options_.rank);
-    return {number, number / per_epoch, step, share.first, share.count};
+    return {.number = number, .epoch = number / per_epoch, .step = step, .first = share.first, .count = share.count};
   }
   SampleId sample(const BatchPlan& batch, std::uint64_t index) const {
-    return schedule_.sample_at(batch.epoch, assignment_.source_position(batch.first + index));
+    return schedule_.sample_at(batch.epoch, assignment_.source_position(batch.position(index)));
   }
   // Of the sample at `index`; of the next batch's first one when the batch is empty.
   Moment moment(const BatchPlan& batch, std::uint64_t index) const {
-    return batch.epoch * assignment_.positions_per_epoch() + batch.first + index;
+    return batch.epoch * assignment_.positions_per_epoch() + (batch.count == 0 ? batch.first : batch.position(index));
   }
 
  private:

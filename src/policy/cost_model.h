@@ -10,8 +10,8 @@
 namespace foreload {
 
 // Where bytes are read; the numbers are those of the event record.
-enum class Origin : std::uint8_t { kSource = 0, kDisk = 1 };
-inline constexpr unsigned kOrigins = 2;
+enum class Origin : std::uint8_t { kSource = 0, kDisk = 1, kPeer = 2 };  // kPeer: another host's memory
+inline constexpr unsigned kOrigins = 3;
 
 class OriginCost {
  public:

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t kSmallLookahead = 256;  // samples, so that batches of one sample are read ahead too
 // The farther tier must be this much quicker: what the nearer one has costs others nothing.
 constexpr int kWorthLeaving = 4;
-// And win this much time: a few small reads say little about a disk on a machine whose cores are busy.
+// And win this much time: a few small reads say little on a machine whose cores are busy.
 constexpr Duration kLeastWon = std::chrono::milliseconds(500);
 constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
 constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
@@ -24,7 +24,8 @@ constexpr int kShortStepMemory = 2;
 }  // namespace
 
 Pacer::Pacer(const PacerOptions& options)
-    : options_(options), depths_{DepthControl(options.max_depth), DepthControl(options.max_depth)} {}
+    : options_(options),
+      depths_{DepthControl(options.max_depth), DepthControl(options.max_depth), DepthControl(options.max_depth)} {}
 
 std::uint64_t Pacer::lookahead_batches() const {
   const std::uint64_t batch = std::max<std::uint64_t>(options_.batch, 1);
@@ -32,17 +33,17 @@ std::uint64_t Pacer::lookahead_batches() const {
   return (wanted + batch - 1) / batch;
 }
 
-Origin Pacer::route(Time now, Bytes length, std::uint64_t batches_left) const {
-  const auto [disk, source] = std::pair(queued_[index(Origin::kDisk)], queued_[index(Origin::kSource)]);
-  const auto near = costs_[index(Origin::kDisk)].estimate(length, disk);
+Origin Pacer::route(Time now, Origin nearer, Bytes length, std::uint64_t batches_left) const {
+  const auto [before, source] = std::pair(queued_[index(nearer)], queued_[index(Origin::kSource)]);
+  const auto near = costs_[index(nearer)].estimate(length, before);
   // Behind as long a queue: a consumer that takes all that it gets always has one, and the source is not there to
   // shorten it.
-  const auto far = costs_[index(Origin::kSource)].estimate(length, std::max(disk, source));
-  if (!near || !far) return Origin::kDisk;
+  const auto far = costs_[index(Origin::kSource)].estimate(length, std::max(before, source));
+  if (!near || !far) return nearer;
   const bool in_time = *near <= pace_.slack(now, batches_left);
   const Duration won = *near - *far;
   const bool is_better = won > kLeastWon && won > (kWorthLeaving - 1) * *far;
-  return !in_time && is_better ? Origin::kSource : Origin::kDisk;
+  return !in_time && is_better ? Origin::kSource : nearer;
 }
 
 // What is left of the time until a batch is needed, when its bytes and all before them are read at full speed.

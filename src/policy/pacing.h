@@ -64,8 +64,8 @@ class Pacer {
 
   // How many batches beyond the open ring slots bytes are fetched; they wait in transit.
   std::uint64_t lookahead_batches() const;
-  // Where to read a sample that both tiers have. `batches_left`: until the consumer needs it.
-  Origin route(Time now, Bytes length, std::uint64_t batches_left) const;
+  // Where to read a sample that the source and a `nearer` one have. `batches_left`: until the consumer needs it.
+  Origin route(Time now, Origin nearer, Bytes length, std::uint64_t batches_left) const;
   // Is it better to read only `part` of the `whole` bytes of a sample that is not kept? It costs a second request.
   bool part_pays(Bytes whole, Bytes part) const;
   // Could it be?

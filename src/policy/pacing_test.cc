@@ -128,30 +128,31 @@ Pacer experienced(double disk, double source) {
 TEST(PacerTest, TheDiskIsLeftOnlyWhenItIsLateAndTheSourceMuchQuicker) {
   Pacer slow_disk = experienced(1e7, 1e9);
   slow_disk.on_asked(Origin::kDisk, 10'000'000);  // a second of work
-  EXPECT_EQ(slow_disk.route(Time{500ms}, 100'000, 0), Origin::kSource);
+  EXPECT_EQ(slow_disk.route(Time{500ms}, Origin::kDisk, 100'000, 0), Origin::kSource);
   slow_disk.on_slot_opened(Time{0});
   slow_disk.on_slot_opened(500ms);
   EXPECT_EQ(slow_disk.pace().step, 500ms);
-  EXPECT_EQ(slow_disk.route(Time{500ms}, 100'000, 4), Origin::kDisk) << "it comes in time";
-  EXPECT_EQ(slow_disk.route(Time{500ms}, 100'000, 1), Origin::kSource);
+  EXPECT_EQ(slow_disk.route(Time{500ms}, Origin::kDisk, 100'000, 4), Origin::kDisk) << "it comes in time";
+  EXPECT_EQ(slow_disk.route(Time{500ms}, Origin::kDisk, 100'000, 1), Origin::kSource);
 
   Pacer few = experienced(1e7, 1e9);
   few.on_asked(Origin::kDisk, 2'000'000);
-  EXPECT_EQ(few.route(Time{500ms}, 100'000, 0), Origin::kDisk) << "it is not worth it for a fifth of a second";
+  EXPECT_EQ(few.route(Time{500ms}, Origin::kDisk, 100'000, 0), Origin::kDisk)
+      << "it is not worth it for a fifth of a second";
 
   Pacer alike = experienced(1e8, 2e8);
   alike.on_asked(Origin::kDisk, 100'000);
-  EXPECT_EQ(alike.route(Time{0}, 100'000, 0), Origin::kDisk);
+  EXPECT_EQ(alike.route(Time{0}, Origin::kDisk, 100'000, 0), Origin::kDisk);
   alike.on_asked(Origin::kDisk, 100'000'000);
-  EXPECT_EQ(alike.route(Time{0}, 100'000, 0), Origin::kDisk) << "however many wait";
-  EXPECT_EQ(Pacer({}).route(Time{0}, 100'000, 0), Origin::kDisk) << "nothing is known";
+  EXPECT_EQ(alike.route(Time{0}, Origin::kDisk, 100'000, 0), Origin::kDisk) << "however many wait";
+  EXPECT_EQ(Pacer({}).route(Time{0}, Origin::kDisk, 100'000, 0), Origin::kDisk) << "nothing is known";
 }
 
 TEST(PacerTest, WhatTheDiskLostStillLeavesItsQueue) {
   Pacer pacer = experienced(1e7, 1e9);
   pacer.on_asked(Origin::kDisk, 10'000'000);
   pacer.on_read_done(Time{20s}, {.origin = Origin::kSource, .asked = Origin::kDisk, .bytes = 10'000'000, .took = 1ms});
-  EXPECT_EQ(pacer.route(Time{20s}, 1'000, 0), Origin::kDisk);
+  EXPECT_EQ(pacer.route(Time{20s}, Origin::kDisk, 1'000, 0), Origin::kDisk);
 }
 
 }  // namespace

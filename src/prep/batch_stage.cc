@@ -110,14 +110,15 @@ float cutmix(std::byte* a, std::byte* b, const TensorSpec& tensor, Layout layout
 }  // namespace
 
 void mix_pairs(const BatchBlock& block, const MixSpec& spec, const TensorSpec& tensor, Layout layout) {
-  FORELOAD_CHECK(block.first % 2 == 0, "the assignment keeps pairs together");
   for (std::uint64_t i = 0; i < block.count; ++i) block.mixes[i] = {block.labels[i], 1.0f};
   const bool planes = layout == Layout::kNchw;
   const Dimensions size{static_cast<std::uint32_t>(tensor.shape[planes ? 2 : 1]),
                         static_cast<std::uint32_t>(tensor.shape[planes ? 1 : 0])};
   for (std::uint64_t i = 0; i + 1 < block.count; i += 2) {
-    if (block.first + i + 1 == block.samples) continue;  // its neighbour is padding
-    KeyedRandom random(block.seed, block.epoch, block.first + i, spec.op);
+    const Position position = block.positions[i];
+    FORELOAD_CHECK(position % 2 == 0 && block.positions[i + 1] == position + 1, "the assignment keeps pairs together");
+    if (position + 1 == block.samples) continue;  // its neighbour is padding
+    KeyedRandom random(block.seed, block.epoch, position, spec.op);
     const std::uint32_t own = draw_beta_q16(spec.alpha_q32, random);
     std::byte* a = block.tensors.data() + i * block.sample_bytes;
     std::byte* b = a + block.sample_bytes;

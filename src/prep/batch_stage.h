@@ -16,7 +16,7 @@ namespace foreload {
 struct BatchBlock {
   std::uint64_t seed = 0;
   Epoch epoch = 0;
-  Position first = 0;
+  std::span<const Position> positions;  // of its samples, rising
   std::uint64_t samples = 0;  // of an epoch: positions from here on are padding
   std::uint64_t count = 0;
   Bytes sample_bytes = 0;            // from one sample to the next in `tensors`
@@ -38,7 +38,7 @@ struct MixSpec {
 };
 
 // Mixes the samples of positions 2i and 2i+1 with each other. The last sample of a dataset with an odd number has no
-// partner, whatever padding follows it. REQUIRES: block.first is even; images of u8, f16 or f32.
+// partner, whatever padding follows it. REQUIRES: they stand beside each other; images of u8, f16 or f32.
 void mix_pairs(const BatchBlock& block, const MixSpec& spec, const TensorSpec& tensor, Layout layout);
 
 }  // namespace foreload

@@ -28,9 +28,11 @@ struct Batched {
   std::span<T> sample(std::size_t i) { return std::span(elements).subspan(i * each(), each()); }
   void fill(std::size_t i, T value) { std::fill(sample(i).begin(), sample(i).end(), value); }
   void mix(MixKind kind, double alpha, Position first, std::uint64_t samples, Layout layout = Layout::kNchw) {
+    std::vector<Position> positions(labels.size());
+    std::iota(positions.begin(), positions.end(), first);
     mix_pairs({.seed = 3,
                .epoch = 1,
-               .first = first,
+               .positions = positions,
                .samples = samples,
                .count = labels.size(),
                .sample_bytes = tensor.bytes(),

@@ -72,7 +72,7 @@ struct Family {
   Kind kind = Kind::kCounter;
   std::string_view help{};
   std::string_view label{};
-  std::array<Value, 3> values{};
+  std::array<Value, 4> values{};
 };
 
 template <auto Field>
@@ -109,6 +109,7 @@ constexpr auto kLearnerFamilies = std::to_array<Family>({
      "tier",
      {{{"memory", report<&LearnerReport::memory_bytes>},
        {"disk", report<&LearnerReport::disk_bytes>},
+       {"peer", report<&LearnerReport::peer_bytes>},
        {"source", report<&LearnerReport::source_bytes>}}}},
     {"foreload_learner_bad_samples_total",
      Kind::kCounter,

@@ -1,5 +1,6 @@
 #include "tier/tier_stack.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/clock.h"
@@ -20,6 +21,12 @@ bool TierStack::lacks(SampleId id) const {
   if (!arena_.is_absent(id) || flights_.contains(id)) return false;
   if (shared_ != nullptr && shared_->has_home(id)) return !shared_->is_resident(id);
   return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && disk_->wants(id));
+}
+
+Origin TierStack::nearest(SampleId id) const {
+  if (on_disk(id)) return Origin::kDisk;
+  if (peers_ != nullptr && source_.length(id) <= peers_->longest() && home_at_(id)) return Origin::kPeer;
+  return Origin::kSource;
 }
 
 bool TierStack::has_home(SampleId id) const {
@@ -124,6 +131,8 @@ std::optional<Started> TierStack::start_next(Origin origin, Time now) {
   const SampleId id = waiting.front();
   Flight& flight = flights_.at(id);
   if (is_busy(flight)) return std::nullopt;
+  if (flight.origin == Origin::kPeer && !peers_->has_room(flight.into.size()) && peers_->open() > 0)
+    return std::nullopt;
   waiting.pop_front();
   start(id, flight, now);
   return Started{.id = id,
@@ -134,6 +143,14 @@ std::optional<Started> TierStack::start_next(Origin origin, Time now) {
 }
 
 void TierStack::start(SampleId id, Flight& flight, Time now) {
+  if (flight.origin == Origin::kPeer) {
+    const auto host = home_at_(id);
+    if (host && peers_->ask(id, *host, flight.into.size(), now)) {
+      ++flying_[static_cast<std::size_t>(Origin::kPeer)];
+      return;
+    }
+    flight.origin = Origin::kSource;  // an agent that stands still keeps the room
+  }
   // It may have gone from the disk since.
   const auto place = flight.origin == Origin::kDisk ? disk_->store().begin_read(id) : std::nullopt;
   if (place) {
@@ -209,10 +226,26 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
   arrivals.push_back(std::move(arrival));
 }
 
+// What no other host gave is read from the source, before all that waits for it.
+void TierStack::take_from_peers(std::vector<Arrival>& arrivals) {
+  peers_->take(now(), [&](const PeerDesk::End& end) {
+    Flight& flight = flights_.at(end.id);
+    if (end.bytes) {
+      std::ranges::copy(*end.bytes, flight.into.begin());
+      SourceRead read{.id = end.id, .took = end.took};
+      return arrive(read, arrivals);
+    }
+    --flying_[static_cast<std::size_t>(Origin::kPeer)];
+    flight.origin = Origin::kSource;
+    queues_[static_cast<std::size_t>(Origin::kSource)].push_front(end.id);
+  });
+}
+
 void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
-  bottom_->wait(reads_, deadline);
+  bottom_->wait(reads_, peers_ == nullptr ? deadline : std::min(deadline, peers_->next_deadline()));
   for (SourceRead& read : reads_) arrive(read, arrivals);
+  if (peers_ != nullptr) take_from_peers(arrivals);
 }
 
 void TierStack::drain() {
@@ -226,6 +259,14 @@ void TierStack::drain() {
     }
     waiting.clear();
   }
+  if (peers_ != nullptr) peers_->give_up();
+  for (auto flight = flights_.begin(); flight != flights_.end();) {
+    const bool asked = flight->second.origin == Origin::kPeer;
+    if (asked) abandon(flight->first, flight->second);
+    if (asked) (void)take_over(flight->second);
+    flight = asked ? flights_.erase(flight) : std::next(flight);
+  }
+  flying_[static_cast<std::size_t>(Origin::kPeer)] = 0;
   std::vector<Arrival> dropped;
   while (in_flight() > 0) {
     wait(dropped, kNever);

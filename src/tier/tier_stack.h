@@ -1,12 +1,13 @@
-// TierStack: memory over disk over source. The one way to a sample's bytes: a hit is a lease at once; a miss takes
-// room, in the sample's home or in transit, and joins the queue of its origin; everyone who asks meanwhile joins that
-// flight. Room is taken in the order of asking, so reads of different origins may start in any order without harm.
-// Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread asks,
-// starts and waits; leases may be dropped on any thread.
+// TierStack: memory over disk over other hosts over source. The one way to a sample's bytes: a hit is a lease at once;
+// a miss takes room, in the sample's home or in transit, and joins the queue of its origin; everyone who asks meanwhile
+// joins that flight. Room is taken in the order of asking, so reads of different origins may start in any order without
+// harm. Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread
+// asks, starts and waits; leases may be dropped on any thread.
 #pragma once
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,6 +21,7 @@
 #include "tier/arena.h"
 #include "tier/disk_tier.h"
 #include "tier/homes.h"
+#include "tier/peer_desk.h"
 #include "tier/shared_arena.h"
 #include "tier/source_tier.h"
 
@@ -74,7 +76,7 @@ struct Arrival {
 
 struct Request {
   SampleId id = 0;
-  Origin from = Origin::kSource;      // kDisk: REQUIRES that on_disk()
+  Origin from = Origin::kSource;      // or nearest()
   bool urgent = false;                // use the urgent range when transit is full, and start at once
   bool fill = false;                  // only so that it is at home when it is needed
   bool alone = false;                 // do not wait for other processes: read it, but not into a home that they share
@@ -96,10 +98,18 @@ class TierStack {
   // Homes that all processes of a host have in common come before those of this one. It must outlive this.
   void share_homes(SharedArena* shared) { shared_ = shared; }
 
+  // What is at home on other hosts comes from there. `home` tells which; nothing: none has it. The desk outlives this.
+  void use_peers(PeerDesk* desk, std::function<std::optional<std::uint32_t>(SampleId)> home) {
+    peers_ = desk;
+    home_at_ = std::move(home);
+  }
+
   // The stream is asked for from here on.
   void restart(Moment now) { homes_.restart(now); }
 
   bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
+  // Where it can be read soonest, as far as anybody here knows.
+  Origin nearest(SampleId id) const;
   // Is its home, here or on disk, still empty?
   bool lacks(SampleId id) const;
   bool has_home(SampleId id) const;  // in memory
@@ -115,7 +125,7 @@ class TierStack {
   // Where it would have to be read; nothing: it is in memory, or on its way there.
   std::optional<Origin> whereabouts(SampleId id) const {
     if (!arena_.is_absent(id) || (shared_ != nullptr && shared_->is_resident(id))) return std::nullopt;
-    return on_disk(id) ? Origin::kDisk : Origin::kSource;
+    return nearest(id);
   }
   std::size_t waiting(Origin origin) const { return queue(origin).size(); }
   Bytes filling(Origin origin) const {
@@ -171,10 +181,13 @@ class TierStack {
   // A read from the disk has ended. False: the flight goes on, from the source.
   bool land(const SourceRead& read, Flight& flight);
   void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
+  void take_from_peers(std::vector<Arrival>& arrivals);
 
   const Source& source_;
   Arena& arena_;
   SharedArena* shared_ = nullptr;
+  PeerDesk* peers_ = nullptr;
+  std::function<std::optional<std::uint32_t>(SampleId)> home_at_;
   Homes homes_;
   std::unique_ptr<SourceTier> bottom_;
   std::unique_ptr<DiskTier> disk_;                // its thread wakes the one above

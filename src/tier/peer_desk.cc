@@ -1,0 +1,165 @@
+// An entry goes free → asked → taken → ended → free. The asking side frees it when it has seen the end, when the member
+// that took it is dead, or when nobody took it in time; while it is taken by the living it stays, and so does its room.
+#include "tier/peer_desk.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/check.h"
+
+namespace foreload {
+namespace {
+
+enum Phase : std::uint8_t { kFree = 0, kAsked = 1, kTaken = 2, kEnded = 3, kEndedEmpty = 4 };
+
+constexpr Bytes kAlign = 64;
+
+Bytes aligned(Bytes bytes) {
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
+
+}  // namespace
+
+struct alignas(64) PeerDesk::Entry {
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::uint64_t> id;
+  std::atomic<std::uint64_t> offset;  // in the room
+  std::atomic<std::uint64_t> length;
+  std::atomic<std::uint32_t> host;
+};
+
+Bytes PeerDesk::entries_bytes() {
+  return kEntries * sizeof(Entry);
+}
+
+Bytes PeerDesk::region_bytes(Bytes room) {
+  return entries_bytes() + aligned(room);
+}
+
+PeerDesk::Entry& PeerDesk::entry(unsigned index) const {
+  return reinterpret_cast<Entry*>(memory_.data())[index];
+}
+
+void PeerDesk::begin(std::function<bool(MemberId)> is_alive) {
+  is_alive_ = std::move(is_alive);
+}
+
+Bytes PeerDesk::longest() const {
+  return room().size() / 2;  // or what is at the end of the room would be lost to most
+}
+
+// Where in the room, counted on over its end.
+std::optional<std::uint64_t> PeerDesk::place_for(Bytes length) const {
+  const Bytes size = room().size();
+  if (next_ - first_ == kEntries) return std::nullopt;
+  const Bytes left = size - end_ % size;  // before the room's end
+  const std::uint64_t start = aligned(length) <= left ? end_ : end_ + left;
+  const std::uint64_t oldest = first_ == next_ ? start : opens_[first_ % kEntries].start;
+  return start + aligned(length) - oldest > size ? std::nullopt : std::optional(start);
+}
+
+bool PeerDesk::ask(SampleId id, std::uint32_t host, Bytes length, Time now) {
+  FORELOAD_CHECK(length > 0 && length <= longest(), "longer samples are not asked for");
+  const auto place = place_for(length);
+  if (!place) return false;
+  const std::uint64_t start = *place;
+  opens_[next_ % kEntries] = {.id = id, .start = start, .length = length, .since = now, .waited_for = true};
+  Entry& asked = entry(static_cast<unsigned>(next_ % kEntries));
+  asked.id.store(id, std::memory_order_relaxed);
+  asked.host.store(host, std::memory_order_relaxed);
+  asked.offset.store(start % room().size(), std::memory_order_relaxed);
+  asked.length.store(length, std::memory_order_relaxed);
+  ClaimWord word = ClaimWord::unpack(asked.word.load(std::memory_order_relaxed));
+  word = {.phase = kAsked, .generation = static_cast<std::uint16_t>(word.generation + 1)};
+  asked.word.store(word.packed(), std::memory_order_release);
+  end_ = start + aligned(length);
+  ++next_;
+  ++open_;
+  return true;
+}
+
+// True: its entry is free, and its room.
+bool PeerDesk::look_at(std::uint64_t number, Time now, const std::function<void(const End&)>& use) {
+  Open& mine = opens_[number % kEntries];
+  Entry& asked = entry(static_cast<unsigned>(number % kEntries));
+  std::uint64_t seen = asked.word.load(std::memory_order_acquire);
+  ClaimWord word = ClaimWord::unpack(seen);
+  const bool late = now - mine.since >= kPatience;
+  ClaimWord none = word;
+  none.phase = kFree;
+  // Who took it meanwhile may be about to write.
+  bool over = word.phase != kAsked && (word.phase != kTaken || !is_alive_(word.owner()));
+  if (word.phase == kAsked && late) {
+    over = asked.word.compare_exchange_strong(seen, none.packed());
+  } else if (over) {
+    asked.word.store(none.packed(), std::memory_order_relaxed);
+  }
+  if (mine.waited_for && (over || late)) {
+    mine.waited_for = false;
+    --open_;
+    End end{.id = mine.id, .took = now - mine.since};
+    if (word.phase == kEnded) {
+      end.bytes = room().subspan(mine.start % room().size(), mine.length);
+    }
+    use(end);
+  }
+  return over;
+}
+
+void PeerDesk::take(Time now, const std::function<void(const End&)>& use) {
+  for (std::uint64_t number = first_; number != next_; ++number) {
+    const bool is_free = opens_[number % kEntries].length == 0 || look_at(number, now, use);
+    if (is_free) opens_[number % kEntries].length = 0;
+    if (is_free && number == first_) ++first_;
+  }
+}
+
+void PeerDesk::give_up() {
+  for (Open& open : opens_) open.waited_for = false;
+  open_ = 0;
+}
+
+Time PeerDesk::next_deadline() const {
+  for (std::uint64_t number = first_; number != next_; ++number) {
+    const Open& open = opens_[number % kEntries];
+    if (open.length > 0 && open.waited_for) return open.since + kPatience;
+  }
+  return Time::max();
+}
+
+std::optional<PeerDesk::Asked> PeerDesk::claim(MemberId self) {
+  for (unsigned i = 0; i < kEntries; ++i) {
+    const unsigned index = (cursor_ + i) % kEntries;
+    Entry& asked = entry(index);
+    std::uint64_t seen = asked.word.load(std::memory_order_acquire);
+    ClaimWord word = ClaimWord::unpack(seen);
+    if (word.phase != kAsked) continue;
+    const std::uint64_t offset = asked.offset.load(std::memory_order_relaxed);
+    const std::uint64_t length = asked.length.load(std::memory_order_relaxed);
+    Asked mine{.index = index,
+               .id = asked.id.load(std::memory_order_relaxed),
+               .host = asked.host.load(std::memory_order_relaxed)};
+    word.phase = kTaken;
+    word.member = self.index;
+    word.member_generation = self.generation;
+    if (!asked.word.compare_exchange_strong(seen, word.packed(), std::memory_order_acq_rel)) continue;
+    cursor_ = (index + 1) % kEntries;
+    mine.word = word.packed();
+    const std::span<std::byte> all = room();
+    const bool fits = length > 0 && offset <= all.size() && length <= all.size() - offset;
+    if (fits) mine.into = all.subspan(offset, length);
+    if (fits) return mine;
+    end(mine, false);  // whoever wrote that is not to be helped
+  }
+  return std::nullopt;
+}
+
+void PeerDesk::end(const Asked& asked, bool here) {
+  ClaimWord word = ClaimWord::unpack(asked.word);
+  word.phase = here ? kEnded : kEndedEmpty;
+  // A word that is not its own any more was written by somebody who breaks the rules.
+  std::uint64_t seen = asked.word;
+  entry(asked.index).word.compare_exchange_strong(seen, word.packed(), std::memory_order_acq_rel);
+}
+
+}  // namespace foreload

@@ -1,0 +1,89 @@
+// PeerDesk: where a stream asks its host's agent for samples that other hosts have. Requests and the room for their
+// bytes stand in memory that both map; the stream takes the bytes out, so an agent that is stopped or slow in the
+// middle of one keeps nothing but a piece of that room, until it goes on or dies. One thread asks, one
+// of any member answers. Neither side trusts what the other writes. Never blocks.
+//
+//   [ entries: kEntries × 64 bytes ][ room ]
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "base/claim_word.h"
+#include "foreload/types.h"
+
+namespace foreload {
+
+class PeerDesk {
+ public:
+  static constexpr unsigned kEntries = 256;
+  static constexpr Duration kPatience = std::chrono::seconds(1);  // with an agent, or a peer
+
+  static Bytes region_bytes(Bytes room);
+  // REQUIRES: zeroed memory of region_bytes(), which outlives this, 64-byte aligned.
+  explicit PeerDesk(std::span<std::byte> memory) : memory_(memory) {}
+
+  // Asking. -------------------------------------------------------------------------------------
+  // Before anything else. `is_alive` tells of any member.
+  void begin(std::function<bool(MemberId)> is_alive);
+  // Samples up to this length can be asked for.
+  Bytes longest() const;
+  bool has_room(Bytes length) const { return place_for(length).has_value(); }
+  // False: there is no room for it now. REQUIRES: no other request for it is open; length ≤ longest().
+  bool ask(SampleId id, std::uint32_t host, Bytes length, Time now);
+  struct End {
+    SampleId id = 0;
+    std::optional<std::span<const std::byte>> bytes{};  // nothing: they have to come from elsewhere
+    Duration took{};
+  };
+  // Calls `use` for whatever has ended, or has taken too long; its bytes are gone afterwards.
+  void take(Time now, const std::function<void(const End&)>& use);
+  void give_up();  // nobody waits any more
+  unsigned open() const { return open_; }
+  Time next_deadline() const;  // of the requests that are open; Time::max(): there are none
+
+  // Answering. ----------------------------------------------------------------------------------
+  struct Asked {
+    unsigned index = 0;
+    std::uint64_t word = 0;
+    SampleId id = 0;
+    std::uint32_t host = 0;
+    std::span<std::byte> into{};
+  };
+  // A request that nobody has taken, the oldest first.
+  std::optional<Asked> claim(MemberId self);
+  // REQUIRES: claimed by this member; `into` is not touched any more.
+  void end(const Asked& asked, bool here);
+
+ private:
+  struct Entry;
+  // What the asking side knows of an entry: it does not read it back. Entries, and the room of their bytes, are used in
+  // turn.
+  struct Open {
+    SampleId id = 0;
+    std::uint64_t start = 0;  // in the room, counted on over its end
+    Bytes length = 0;
+    Time since{};
+    bool waited_for = false;
+  };
+
+  Entry& entry(unsigned index) const;
+  std::optional<std::uint64_t> place_for(Bytes length) const;
+  std::span<std::byte> room() const { return memory_.subspan(entries_bytes()); }
+  static Bytes entries_bytes();
+  bool look_at(std::uint64_t number, Time now, const std::function<void(const End&)>& use);
+
+  std::span<std::byte> memory_;
+  std::function<bool(MemberId)> is_alive_;
+  std::array<Open, kEntries> opens_{};
+  std::uint64_t first_ = 0;  // the oldest request whose entry is in use
+  std::uint64_t next_ = 0;   // the next one's number
+  std::uint64_t end_ = 0;    // of the room that is in use, counted on over its end
+  unsigned open_ = 0;        // that somebody waits for
+  unsigned cursor_ = 0;      // of claim()
+};
+
+}  // namespace foreload
