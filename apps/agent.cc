@@ -33,7 +33,7 @@ struct AgentOptions {
   std::string host;
   std::string memory;
   std::string metrics;
-  unsigned threads = 0;
+  unsigned workers = 0;
   bool status = false;
 };
 
@@ -86,7 +86,7 @@ Result<Agent> start(const AgentOptions& options, const Output& output) {
   }
   Agent agent;
   FORELOAD_ASSIGN(agent.member, join(options, needs));
-  const unsigned threads = options.threads != 0 ? options.threads : usable_cores();
+  const unsigned threads = options.workers != 0 ? options.workers : usable_cores();
   FORELOAD_TRY(agent.member->reserve_more(threads * kScratch));
   if (address) {
     FORELOAD_ASSIGN(agent.metrics, serve_metrics(*address, *agent.member, output));
@@ -107,7 +107,7 @@ Result<Json> serve(const AgentOptions& options, const Output& output) {
   if (agent.metrics) output.line("metrics: {}", url);
   output.report_now({{"host", options.host},
                      {"made", agent.member->created()},
-                     {"threads", agent.workshop->workers()},
+                     {"workers", agent.workshop->workers()},
                      {"budget_bytes", budget},
                      {"metrics", agent.metrics ? Json(url) : Json()}});
   while (caught_signal() == 0) std::this_thread::sleep_for(kLook);
@@ -123,7 +123,7 @@ Command agent_command(CLI::App& app) {
   command->add_option("--host", options->host, "Name of the host")->required()->check(refuse_empty);
   command->add_option("--memory", options->memory,
                       "Budget of the whole host (64GiB); default: what it has, or half of what is free");
-  add_number(*command, "--threads", options->threads, "Prep threads; 0: one per usable core");
+  add_number(*command, "--workers", options->workers, "Prep threads; 0: one per usable core");
   command
       ->add_option("--metrics", options->metrics,
                    "Serve metrics for Prometheus: PORT (on this machine only), HOST:PORT or [::1]:PORT; port 0: any")

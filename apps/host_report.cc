@@ -58,7 +58,12 @@ std::vector<std::string> host_lines(const HostSurvey& survey) {
                                 rate(report), 100 * share(report.fetch_stall, report),
                                 100 * share(report.prep_stall, report), 100 * hits(report), helpers(stream)));
   }
-  if (survey.streams.empty()) lines.push_back("  no learner");
+  for (const MemberInfo& member : survey.members) {
+    const bool learns = std::ranges::any_of(survey.streams, [&](const auto& s) { return s.process == member.process; });
+    if (!learns) {
+      lines.push_back(fmt::format("{:>8}   no learner, {}", member.process, counted(member.workers, "prep thread")));
+    }
+  }
   return lines;
 }
 

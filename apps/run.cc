@@ -30,6 +30,8 @@ constexpr const char* kExamples =
     "  foreload run data/train --epochs 3                     as fast as possible\n"
     "  foreload run data/train --accelerator resnet50-a100    would an A100 wait?\n"
     "  foreload run 'train-{000..099}.tar' --memory 8GiB --storage 200MB/s,5ms\n"
+    "  foreload run data/train --host job7 --memory 64GiB     shares cache and prep\n"
+    "                          with others of this machine that name the same host\n"
     "  foreload run data/train --state job.json --resume job.json\n"
     "The last one starts a job, and continues it where it was stopped.";
 
@@ -226,6 +228,7 @@ Json Run::report(const LoaderOptions& options) const {
               {"samples", source.size()},
               {"bytes", source.total_bytes()}}},
             {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", 1}}},
+            {"host", options.host.empty() ? Json() : Json(options.host)},
             {"epochs", Json::array()}};
   for (const EpochReport& epoch : epochs_) json["epochs"].push_back(epoch_json(epoch));
   json["quarantine"] = Json::array();

@@ -29,7 +29,7 @@ class HostLifeTest(HostProgramTest):
         return self.run_of("--host", self.host, "--memory", "128MiB", *arguments)
 
     def agent(self):
-        agent = self.start("agent", "--host", self.host, "--memory", "128MiB", "--threads", 1)
+        agent = self.start("agent", "--host", self.host, "--memory", "128MiB", "--workers", 1)
         self.assertIn(self.host, agent.stdout.readline())
         return agent
 
@@ -52,7 +52,7 @@ class KillAllTest(HostLifeTest):
         before = self.left()
         for turn in range(amount(100)):
             processes = [self.start(*self.in_host("--epochs", 10**7, "--seed", seed)) for seed in range(2)]
-            processes.append(self.start("agent", "--host", self.host, "--memory", "128MiB", "--threads", 1))
+            processes.append(self.start("agent", "--host", self.host, "--memory", "128MiB", "--workers", 1))
             time.sleep(chance.random() * 0.3)
             for process in processes:
                 process.kill()

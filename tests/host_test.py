@@ -131,7 +131,7 @@ class HostTest(unittest.TestCase):
     def test_a_cache_that_nobody_uses_makes_room_for_another(self):
         other = self.top / "other"
         subprocess.run([FORELOAD, "generate", other, "--images", "240", "--seed", "9"], check=True, capture_output=True)
-        agent = self.start("agent", "--host", self.host, "--memory", "200MiB", "--threads", 1)
+        agent = self.start("agent", "--host", self.host, "--memory", "200MiB", "--workers", 1)
         self.assertIn("host", agent.stdout.readline())
         for data in (self.top / "data", other, self.top / "data", other):
             done = report(self.start("run", data, "--batch", 4, "--epochs", 2, "--host", self.host, "--memory", "200MiB",
@@ -153,7 +153,7 @@ class HostTest(unittest.TestCase):
             self.running.clear()
 
     def test_top_shows_the_learners_and_who_works_for_them(self):
-        self.agent()
+        agent = self.agent()
         job = self.start(*self.in_host("--epochs", 400, "--accelerator", "300"))
         deadline = time.time() + 30
         learners = []
@@ -167,6 +167,7 @@ class HostTest(unittest.TestCase):
         shown = subprocess.run([FORELOAD, "top", "--host", self.host], capture_output=True, text=True)
         self.assertEqual(shown.returncode, 0, shown.stderr)
         self.assertIn(str(job.pid), shown.stdout)
+        self.assertIn(f"{agent.pid}   no learner, ", shown.stdout)
         self.assertTrue(all(len(line) <= 100 for line in shown.stdout.splitlines()), shown.stdout)
 
     def test_another_budget_is_refused_with_both_values(self):

@@ -152,7 +152,7 @@ class MetricsTest(program.ProgramTest):
                                    epoch["stall"][cause] * epoch["seconds"], delta=0.001)
 
     def test_a_member_and_an_observer_see_the_same(self):
-        agent = Agent(self, "--threads", 1)
+        agent = Agent(self, "--workers", 1)
         job = self.job("--epochs", 1000, "--accelerator", 400)
         self.wait_for(lambda: any(one["foreload_learner_batches_total", ""] > 5 for one in agent.learners().values()),
                       "no learner")

@@ -11,7 +11,7 @@ MEMORY = "256MiB"
 
 @pytest.fixture
 def agent(host):
-    process = subprocess.Popen([CLI, "agent", "--host", host, "--memory", MEMORY, "--threads", "1"], text=True,
+    process = subprocess.Popen([CLI, "agent", "--host", host, "--memory", MEMORY, "--workers", "1"], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert host in process.stdout.readline()
     yield process
