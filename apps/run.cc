@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <deque>
 #include <memory>
 
 #include "accelerator.h"
@@ -36,6 +37,7 @@ constexpr const char* kExamples =
     "The last one starts a job, and continues it where it was stopped.";
 
 constexpr Bytes kLongestState = 64_KiB;
+constexpr std::size_t kMostReported = 10'000;  // epochs: a run may have any number
 
 struct RunOptions {
   Epoch epochs = 1;
@@ -82,8 +84,11 @@ class Run {
   Accelerator accelerator_;
   Loader& loader_;
   const Output& output_;
-  bool keeps_one_state_;  // --state and --resume name the same file
-  std::vector<EpochReport> epochs_;
+  bool keeps_one_state_;            // --state and --resume name the same file
+  std::deque<EpochReport> epochs_;  // the last ones
+  std::uint64_t left_out_ = 0;      // before them
+  std::uint64_t batches_ = 0;
+  std::uint64_t shared_batches_ = 0;
   Descriptor log_;
   Time saved_{};
   Time shown_{};
@@ -129,6 +134,10 @@ std::uint64_t Run::samples_per_epoch() const {
 }
 
 Status Run::load_epoch() {
+  if (epochs_.size() == kMostReported) {
+    epochs_.pop_front();
+    ++left_out_;
+  }
   epochs_.emplace_back();
   Progress progress(fmt::format("epoch {}", loader_.position().epoch), "samples", samples_per_epoch());
   std::uint64_t samples = 0;
@@ -144,6 +153,8 @@ Status Run::load_epoch() {
     if (!batch) return std::move(batch).error();
     if (!*batch) {
       epochs_.back().stats = loader_.stats().epochs.back();
+      batches_ += epochs_.back().stats.batches;
+      shared_batches_ += epochs_.back().stats.shared_batches;
       return {};
     }
     FORELOAD_TRY(consume(**batch, epochs_.back()));
@@ -229,7 +240,8 @@ Json Run::report(const LoaderOptions& options) const {
               {"bytes", source.total_bytes()}}},
             {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", 1}}},
             {"host", options.host.empty() ? Json() : Json(options.host)},
-            {"epochs", Json::array()}};
+            {"epochs", Json::array()},
+            {"epochs_left_out", left_out_}};
   for (const EpochReport& epoch : epochs_) json["epochs"].push_back(epoch_json(epoch));
   json["quarantine"] = Json::array();
   for (const Quarantined& bad : stats.quarantine) {
@@ -312,14 +324,9 @@ void Run::print_epoch(const EpochReport& report) const {
 void Run::print_end() const {
   const LoaderStats stats = loader_.stats();
   if (epochs_.empty()) output_.line("nothing is left to do: the state stands behind epoch {}", options_.epochs - 1);
-  std::uint64_t batches = 0;
-  std::uint64_t shared = 0;
-  for (const EpochReport& epoch : epochs_) {
-    batches += epoch.stats.batches;
-    shared += epoch.stats.shared_batches;
+  if (shared_batches_ > 0) {
+    output_.line("{} of {} came from another job of the host", shared_batches_, counted(batches_, "batch", "batches"));
   }
-  if (shared > 0)
-    output_.line("{} of {} came from another job of the host", shared, counted(batches, "batch", "batches"));
   if (stats.quarantine.empty()) return;
   output_.line("replaced: {}; the first: {} ({}). --json lists all", counted(stats.quarantine.size(), "sample"),
                stats.quarantine[0].key, stats.quarantine[0].reason);

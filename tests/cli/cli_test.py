@@ -274,6 +274,16 @@ class RunTest(CliTest):
         self.assert_fails(foreload("run", folder), 2, "global batch of 64", "12 samples", "--last", "ragged", "pad")
         self.assertEqual(foreload("run", folder, "--last", "ragged").returncode, 0)
 
+    def test_of_very_many_epochs_the_last_ones_are_reported(self):
+        folder = self.top / "arrays"
+        folder.mkdir()
+        (folder / "sample.bin").write_bytes(bytes(500))
+        done = foreload("run", folder, "--batch", 1, "--chain", "array(u8, 500, headerless=1)", "--epochs", 10_003, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual([epoch["epoch"] for epoch in report["epochs"]], list(range(3, 10_003)))
+        self.assertEqual(report["epochs_left_out"], 3)
+
     def test_table_and_progress_fit_80_columns(self):
         folder = self.generate("set")
         main, other = pty.openpty()
