@@ -21,6 +21,7 @@ std::array<std::uint64_t, 2> content_of(const LoaderOptions& options, const Sour
     hash.add(source.fingerprint()).add(source.validators()).add(options.seed);
     hash.add(plan_hash(stream.schedule().options(), stream.assignment().shape()));
     hash.add(options.rank).add(options.world).add(options.held_batches);
+    hash.add(stream.balanced() != nullptr ? stream.balanced()->assignment().roster().hash() : 0);
     hash.add(static_cast<std::uint64_t>(options.on_error)).add(options.limits.replacements);
     hash.add(chain_text(chain.transforms));
     hash.add(static_cast<std::uint64_t>(chain.dtype)).add(static_cast<std::uint64_t>(chain.layout));

@@ -99,7 +99,7 @@ Status HostSeat::plan(const Needs& needs) {
   arena_options_ = arena_options(needs.source.size(), memory);
   // Batches that the caller holds become this process's own where it writes to them.
   const Bytes written = needs.options.held_batches *
-                        Ring::region_bytes(ring_options(needs.chain, needs.stream.assignment(), needs.source, 1));
+                        Ring::region_bytes(ring_options(needs.chain, needs.stream, needs.source, 1));
   const Bytes share = memory.scratch + memory.bounce + written;
   FORELOAD_TRY(member_->reserve_more(share));
   share_ = share;
@@ -142,7 +142,7 @@ Bytes HostSeat::homes_capacity() const {
 }
 
 Status HostSeat::open_stream(const Needs& needs) {
-  card_ = {.ring = ring_options(needs.chain, needs.stream.assignment(), needs.source, sized_.memory.slots),
+  card_ = {.ring = ring_options(needs.chain, needs.stream, needs.source, sized_.memory.slots),
            .arena = Arena::region_bytes(arena_options_),
            .seed = needs.options.seed,
            .positions = needs.stream.schedule().size(),

@@ -1,6 +1,7 @@
 // Loader::open composes the parts, from the bottom up; closing takes them apart.
 #include "base/clock.h"
 #include "base/machine.h"
+#include "loader/balance.h"
 #include "loader/disk.h"
 #include "loader/homes_plan.h"
 #include "loader/parts.h"
@@ -26,7 +27,10 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   shape.unit = chain.unit();
   FORELOAD_TRY(check_pairs(shape));
   const SliceAssignment assignment(shape);
-  parts->stream_.emplace(schedule, assignment, StreamOptions{.rank = asked.rank, .epochs = asked.epochs});
+  FORELOAD_ASSIGN(auto balanced, balance(asked, *parts->source_, schedule, assignment, seams.roster));
+  parts->stream_.emplace(
+      schedule, assignment,
+      StreamOptions{.rank = asked.rank, .epochs = asked.epochs, .balanced = std::move(balanced)});
   parts->threads_ = asked.workers.value_or(0) != 0 ? *asked.workers : usable_cores();
   SizedPlan sized;
   if (asked.host.empty()) {
@@ -75,13 +79,13 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
 
 Status Loader::Parts::open_pipeline(const SizedPlan& sized, Chain chain, const Seams& seams) {
   chain_ = std::move(chain);
-  const std::uint64_t batch = stream_->assignment().max_share();
+  const std::uint64_t batch = stream_->max_batch();
   std::shared_ptr<Ring> ring;
   if (seat_) {
     ring = seat_->take_ring();
     FORELOAD_TRY(seat_->serve(*tiers_, *ring));
   } else {
-    FORELOAD_ASSIGN(ring, Ring::create(ring_options(*chain_, stream_->assignment(), *source_, sized.memory.slots)));
+    FORELOAD_ASSIGN(ring, Ring::create(ring_options(*chain_, *stream_, *source_, sized.memory.slots)));
   }
   own_desk_ = std::make_shared<LeaseDesk>(std::move(ring), Ring::kOwnReader, chain_->output());
   if (!options_.record.empty()) {

@@ -3,6 +3,7 @@
 
 #include "base/read_engine.h"
 #include "foreload/loader.h"
+#include "plan/roster.h"
 #include "tier/disk_store.h"
 
 namespace foreload {
@@ -13,6 +14,7 @@ struct Seams {
   WriteFault* write_fault = nullptr;  // the same for writes of the disk tier
   unsigned slots = 0;                 // of the ring, with so many batches' bytes; 0: what the memory plan says
   unsigned host_cores = 0;            // of a host that is made here; 0: those of this process
+  std::optional<Roster> roster{};     // of the job: positions are assigned by it
 };
 
 Result<Loader> open_with_seams(LoaderOptions options, const Seams& seams);

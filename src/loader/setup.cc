@@ -205,9 +205,9 @@ ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory) {
           .growth = memory.growth};
 }
 
-RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots) {
+RingOptions ring_options(const Chain& chain, const Stream& stream, const Source& source, unsigned slots) {
   return {.slots = slots,
-          .batch = assignment.max_share(),
+          .batch = stream.max_batch(),
           .sample_bytes = chain.output().bytes(),
           .ragged_element = chain.ragged_element(),
           .mixes = chain.mixes(),
@@ -224,7 +224,7 @@ Result<SizedPlan> size_memory(const LoaderOptions& options, const Source& source
   const Bytes longest = std::min(source.max_length(), options.limits.sample_bytes);
   const Bytes mean = Arena::footprint(source.total_bytes() / std::max<std::uint64_t>(samples, 1));
   const std::uint64_t window = std::min(samples, echo_window_of(options));
-  const RingOptions slot = ring_options(chain, stream.assignment(), source, 1);
+  const RingOptions slot = ring_options(chain, stream, source, 1);
   const bool rewrites = rewrite_mode(options) != Rewrite::kOff;
   SizedPlan sized;
   sized.budget = affordable_budget(options, threads);
@@ -261,7 +261,7 @@ void limit_ahead(SizedPlan& plan, const Seams& seams, const Stream& stream) {
   MemoryPlan& memory = plan.memory;
   memory.slots = std::min(memory.slots, seams.slots);
   memory.transit =
-      std::min(memory.transit, memory.slots * stream.assignment().max_share() * memory.longest_footprint + memory.hold);
+      std::min(memory.transit, memory.slots * stream.max_batch() * memory.longest_footprint + memory.hold);
 }
 
 void remember_dimensions(const Source& source, const DimensionTable& learned) {

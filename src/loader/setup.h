@@ -30,7 +30,7 @@ Status check_pairs(const JobShape& shape);
 Result<ChainOptions> choose_chain(const LoaderOptions& options, const Source& source);
 
 ArenaOptions arena_options(std::uint64_t samples, const MemoryPlan& memory);
-RingOptions ring_options(const Chain& chain, const SliceAssignment& assignment, const Source& source, unsigned slots);
+RingOptions ring_options(const Chain& chain, const Stream& stream, const Source& source, unsigned slots);
 
 struct SizedPlan {
   MemoryPlan memory;

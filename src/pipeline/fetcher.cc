@@ -35,7 +35,7 @@ void Fetcher::run(std::uint64_t number) {
   record({.time = now(),
           .kind = EventKind::kPacing,
           .a = parts_.tiers.max_depth(),
-          .b = parts_.stream.assignment().max_share(),
+          .b = parts_.stream.max_batch(),
           .c = std::uint64_t{pacer_.options().objects} << 32 | parts_.ring.slots()});
   while (!stopping_) {
     const Time current = now();

@@ -8,6 +8,7 @@
 #include "foreload/schedule.h"
 #include "foreload/types.h"
 #include "plan/assignment.h"
+#include "plan/step_plans.h"
 
 namespace foreload {
 
@@ -28,7 +29,8 @@ struct BatchPlan {
 
 struct StreamOptions {
   std::uint32_t rank = 0;
-  Epoch epochs = 0;  // 0: without end
+  Epoch epochs = 0;                           // 0: without end
+  std::shared_ptr<const StepPlans> balanced{};  // null: slices
 };
 
 class Stream {
@@ -38,7 +40,9 @@ class Stream {
       : schedule_(schedule), assignment_(assignment), options_(options) {}
 
   const Schedule& schedule() const { return schedule_; }
-  const SliceAssignment& assignment() const { return assignment_; }
+  const SliceAssignment& assignment() const { return assignment_; }         // which steps an epoch has
+  const StepPlans* balanced() const { return options_.balanced.get(); }  // null: slices
+  std::uint64_t max_batch() const { return balanced() != nullptr ? balanced()->max_count() : assignment_.max_share(); }
   Epoch epochs() const { return options_.epochs; }  // 0: without end
   std::uint32_t rank() const { return options_.rank; }
 
@@ -50,9 +54,17 @@ class Stream {
   }
   BatchPlan batch(std::uint64_t number) const {
     const std::uint64_t per_epoch = assignment_.batches_per_epoch();
-    const std::uint64_t step = number % per_epoch;
-    const Share share = assignment_.share(step, options_.rank);
-    return {.number = number, .epoch = number / per_epoch, .step = step, .first = share.first, .count = share.count};
+    BatchPlan plan{.number = number, .epoch = number / per_epoch, .step = number % per_epoch};
+    if (options_.balanced) {
+      plan.positions = options_.balanced->positions(plan.epoch, plan.step);
+      plan.count = plan.positions->size();
+      plan.first = plan.count == 0 ? plan.step * assignment_.shape().global_batch : plan.positions->front();
+      return plan;
+    }
+    const Share share = assignment_.share(plan.step, options_.rank);
+    plan.first = share.first;
+    plan.count = share.count;
+    return plan;
   }
   SampleId sample(const BatchPlan& batch, std::uint64_t index) const {
     return schedule_.sample_at(batch.epoch, assignment_.source_position(batch.position(index)));
