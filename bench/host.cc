@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "foreload/loader.h"
 #include "host_parts.h"
+#include "parts.h"
 #include "pipeline/ring.h"
 #include "probe/generated_dataset.h"
 #include "probe/loader_rates.h"
@@ -116,67 +117,21 @@ Status slot_cost(const HostBench& bench) {
   return {};
 }
 
-struct Part {
-  const char* name;
-  Status (*run)(const HostBench&);
-};
-constexpr Part kParts[] = {{"slots", slot_cost},          {"one", one_process},       {"jobs", bench_jobs},
-                           {"bytes", bench_source_bytes}, {"balance", bench_balance}, {"memory", bench_memory},
-                           {"cores", bench_cores}};
+constexpr BenchPart<HostBench> kParts[] = {
+    {"slots", slot_cost},       {"one", one_process},     {"jobs", bench_jobs},  {"bytes", bench_source_bytes},
+    {"balance", bench_balance}, {"memory", bench_memory}, {"cores", bench_cores}};
 
-struct Settings {
-  std::vector<std::string> only;
-  unsigned rounds = 5;
-  bool json = false;
-};
-
-Result<Settings> parse(const std::vector<std::string>& words) {
-  Settings settings;
-  bool names = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool known =
-        std::any_of(std::begin(kParts), std::end(kParts), [&](auto& part) { return words[i] == part.name; });
-    if (words[i] == "--json") {
-      settings.json = true;
-    } else if (words[i] == "--rounds" && i + 1 < words.size()) {
-      settings.rounds = std::max(1u, static_cast<unsigned>(std::strtoul(words[++i].c_str(), nullptr, 10)));
-    } else if (words[i] == "--only") {
-      names = true;
-    } else if (names && known) {
-      settings.only.push_back(words[i]);
-    } else {
-      return Error{Code::kInvalid, fmt::format("{} is not understood: [--json] [--rounds N] [--only PART...], parts: "
-                                               "slots, one, jobs, bytes, balance, memory, cores",
-                                               words[i])};
-    }
-  }
-  return settings;
-}
-
-Status run(const Settings& settings, BenchReport& report) {
+Status run(const BenchSettings& settings, BenchReport& report) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const HostBench bench{program.string(), (program.parent_path() / "host-work").string(), settings.rounds, report};
   FORELOAD_TRY(generate_dataset({.folder = bench.work + "/images", .images = 1000, .seed = 1}));
-  for (const Part& part : kParts) {
-    const bool wanted = settings.only.empty() ||
-                        std::find(settings.only.begin(), settings.only.end(), part.name) != settings.only.end();
-    if (wanted) FORELOAD_TRY(part.run(bench));
-  }
-  return {};
+  return run_parts<HostBench>(settings, kParts, bench);
 }
 
 int main_with(const std::vector<std::string>& words) {
   if (words.size() == 2 && words[0] == "--job") return serve_job(words[1]);
-  const auto fail = [](const Error& error) {
-    fmt::print(stderr, "bench/host: {}\n", error.message);
-    return 2;
-  };
-  const auto settings = parse(words);
-  if (!settings.ok()) return fail(settings.error());
   add_sleeping_op();
-  BenchReport report;
-  const Status done = run(*settings, report);
-  return done.ok() ? report.print(settings->json) : fail(done.error());
+  return bench_main<HostBench>("bench/host", words, kParts, run);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/clock.h"
+#include "parts.h"
 #include "probe/loader_rates.h"
 #include "probe/storage_epochs.h"
 #include "storage_parts.h"
@@ -104,67 +105,22 @@ Status start(const StorageBench& bench) {
   return {};
 }
 
-struct Part {
-  const char* name;
-  Status (*run)(const StorageBench&);
-};
-constexpr Part kParts[] = {{"model", bench_model},     {"tiers", tiers},   {"disk", bench_disk},
-                           {"objects", bench_objects}, {"bursts", bursts}, {"start", start}};
+constexpr BenchPart<StorageBench> kParts[] = {{"model", bench_model},     {"tiers", tiers},   {"disk", bench_disk},
+                                              {"objects", bench_objects}, {"bursts", bursts}, {"start", start}};
 
-struct Settings {
-  std::string work = "build/bench-data";
-  std::vector<std::string> only;
-  bool json = false;
-};
-
-Result<Settings> parse(const std::vector<std::string>& words) {
-  Settings settings;
-  bool names = false;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool known =
-        std::any_of(std::begin(kParts), std::end(kParts), [&](auto& part) { return words[i] == part.name; });
-    if (words[i] == "--json") {
-      settings.json = true;
-    } else if (words[i] == "--work" && i + 1 < words.size()) {
-      settings.work = words[++i];
-    } else if (words[i] == "--only") {
-      names = true;
-    } else if (names && known) {
-      settings.only.push_back(words[i]);
-    } else {
-      return Error{Code::kInvalid, fmt::format("{} is not understood: [--json] [--work DIR] [--only PART...], parts: "
-                                               "model, tiers, disk, objects, bursts, start",
-                                               words[i])};
-    }
-  }
-  return settings;
-}
-
-Status run(const Settings& settings, BenchReport& report) {
+Status run(const BenchSettings& settings, BenchReport& report) {
   FORELOAD_ASSIGN(const StorageSet set, StorageSet::make(settings.work, kSamples));
   const StorageBench bench{std::filesystem::read_symlink("/proc/self/exe").string(), set, report};
-  for (const Part& part : kParts) {
-    const bool wanted = settings.only.empty() ||
-                        std::find(settings.only.begin(), settings.only.end(), part.name) != settings.only.end();
-    if (wanted) FORELOAD_TRY(part.run(bench));
-  }
-  return {};
+  return run_parts<StorageBench>(settings, kParts, bench);
 }
 
 int main_with(const std::vector<std::string>& words) {
-  const auto fail = [](const Error& error) {
-    fmt::print(stderr, "bench/storage: {}\n", error.message);
-    return 2;
-  };
   if (words.size() == 5 && words[0] == "--page-cache") {
     const Status done = page_cache_child(words[1], words[2], std::stoull(words[3]), std::stoull(words[4]));
-    return done.ok() ? 0 : fail(done.error());
+    if (!done.ok()) fmt::print(stderr, "bench/storage: {}\n", done.error().message);
+    return done.ok() ? 0 : 2;
   }
-  const auto settings = parse(words);
-  if (!settings.ok()) return fail(settings.error());
-  BenchReport report;
-  const Status done = run(*settings, report);
-  return done.ok() ? report.print(settings->json) : fail(done.error());
+  return bench_main<StorageBench>("bench/storage", words, kParts, run);
 }
 
 }  // namespace

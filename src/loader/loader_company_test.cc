@@ -89,12 +89,14 @@ class Jobs {
  public:
   void add(const LoaderOptions& options, const Habits& habits = {}) { jobs_.push_back(job(options, habits)); }
   HostChild& operator[](std::size_t i) { return jobs_[i]; }
+  // The same, and it has opened: the first of them feeds.
+  void add_in_turn(const LoaderOptions& options, const Habits& habits = {}) {
+    add(options, habits);
+    await_opened();
+  }
   // All have opened before one begins to read.
   void go() {
-    for (HostChild& one : jobs_) {
-      const auto told = one.next();
-      ASSERT_TRUE(told && told->what == kOpened);
-    }
+    await_opened();
     for (HostChild& one : jobs_) one.go_on();
   }
   Told right(std::size_t i, Duration patience = 60s) {
@@ -106,7 +108,15 @@ class Jobs {
   std::size_t size() const { return jobs_.size(); }
 
  private:
+  void await_opened() {
+    for (; opened_ < jobs_.size(); ++opened_) {
+      const auto told = jobs_[opened_].next();
+      ASSERT_TRUE(told && told->what == kOpened);
+    }
+  }
+
   std::vector<HostChild> jobs_;
+  std::size_t opened_ = 0;
 };
 
 HostSurvey look_at(const std::string& host) {
@@ -216,19 +226,14 @@ TEST(LoaderCompanyTest, ASlowJobIsLeftBehindAndGoesOnAlone) {
   for (const std::size_t slow : {0u, 1u}) {  // the one that prepares for all, or another one
     SCOPED_TRACE(slow);
     const std::string host = fresh_host();
-    std::vector<HostChild> jobs;
+    Jobs jobs;
     for (std::size_t i = 0; i < 2; ++i) {
-      jobs.push_back(job(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 150ms : 0ms}));
-      ASSERT_EQ(jobs.back().next()->what, kOpened);
+      jobs.add_in_turn(in_host(ledger, host), {.epochs = i == slow ? 1u : 3u, .step = i == slow ? 150ms : 0ms});
     }
-    for (HostChild& one : jobs) one.go_on();
-    const auto quick = jobs[1 - slow].next(60s);
+    jobs.go();
+    (void)jobs.right(1 - slow);
     EXPECT_FALSE(jobs[slow].next(0s)) << "11 seconds are over";
-    ASSERT_TRUE(quick);
-    EXPECT_EQ(quick->what, kRight);
-    const auto told = jobs[slow].next(60s);
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->what, kRight);
+    (void)jobs.right(slow);
   }
 }
 
@@ -255,19 +260,14 @@ TEST(LoaderCompanyTest, AJobWithMoreEpochsThanTheOneThatFeedsGoesOn) {
   FORELOAD_SKIP_UNDER_TSAN();
   const Ledger ledger(kSamples);
   const std::string host = fresh_host();
-  std::vector<HostChild> jobs;
+  Jobs jobs;
   for (Epoch epochs = 1; epochs <= 3; ++epochs) {
     LoaderOptions options = in_host(ledger, host);
     options.epochs = epochs;
-    jobs.push_back(job(options, {.epochs = epochs}));
-    ASSERT_EQ(jobs.back().next()->what, kOpened);
+    jobs.add_in_turn(options, {.epochs = epochs});
   }
-  for (HostChild& one : jobs) one.go_on();
-  for (HostChild& one : jobs) {
-    const auto told = one.next(20s);
-    ASSERT_TRUE(told);
-    EXPECT_EQ(told->what, kRight);
-  }
+  jobs.go();
+  for (std::size_t i = 0; i < jobs.size(); ++i) (void)jobs.right(i, 20s);
 }
 
 // It holds as many batches as it may, and pauses; its ring, or that of the one it reads, must not be short of slots.
@@ -277,21 +277,16 @@ TEST(LoaderCompanyTest, AJobThatKeepsBatchesAndPausesHoldsUpNobody) {
   for (const std::size_t pausing : {0u, 1u}) {
     SCOPED_TRACE(pausing);
     const std::string host = fresh_host();
-    std::vector<HostChild> jobs;
+    Jobs jobs;
     for (std::size_t i = 0; i < 3; ++i) {
       Habits habits{.epochs = 2, .slots = 4};
       if (i == pausing) habits = {.epochs = 1, .step = 150ms, .keeps = 2, .slots = 4};
       LoaderOptions options = in_host(ledger, host);
       options.held_batches = 3;
-      jobs.push_back(job(options, habits));
-      ASSERT_EQ(jobs.back().next()->what, kOpened);
+      jobs.add_in_turn(options, habits);
     }
-    for (HostChild& one : jobs) one.go_on();
-    for (const std::size_t i : {std::size_t{2}, 1 - pausing, pausing}) {  // the one that pauses last
-      const auto told = jobs[i].next(60s);
-      ASSERT_TRUE(told);
-      EXPECT_EQ(told->what, kRight);
-    }
+    jobs.go();
+    for (const std::size_t i : {std::size_t{2}, 1 - pausing, pausing}) (void)jobs.right(i);  // the one that pauses last
   }
 }
 
@@ -300,14 +295,11 @@ TEST(LoaderCompanyTest, WhatFailsForTheJobThatFeedsIsJudgedByEachJob) {
   const Ledger ledger(kSamples);
   ledger.folder().write(Ledger::file(33), "too short");
   const std::string host = fresh_host();
-  std::vector<HostChild> jobs;
-  for (int i = 0; i < 2; ++i) {
-    jobs.push_back(job(in_host(ledger, host), {.epochs = 2}));
-    ASSERT_EQ(jobs.back().next()->what, kOpened);
-  }
-  for (HostChild& one : jobs) one.go_on();
-  for (HostChild& one : jobs) {
-    const auto told = one.next(60s);
+  Jobs jobs;
+  for (int i = 0; i < 2; ++i) jobs.add_in_turn(in_host(ledger, host), {.epochs = 2});
+  jobs.go();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const auto told = jobs[i].next(60s);
     ASSERT_TRUE(told);
     EXPECT_EQ(told->what, kFailed) << "the sample is bad for all";
   }
