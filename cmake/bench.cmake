@@ -14,6 +14,7 @@ function(foreload_bench name)
   add_dependencies(benchmarks bench_${name})
 endfunction()
 
+foreload_bench(cluster SOURCES cluster.cc cluster_planning.cc)
 foreload_bench(convert SOURCES convert.cc)
 foreload_bench(eviction SOURCES eviction.cc)
 foreload_bench(host SOURCES host.cc host_balance.cc host_jobs.cc host_members.cc)

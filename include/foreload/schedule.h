@@ -62,6 +62,8 @@ class Schedule {
 
   // REQUIRES: position < size().
   SampleId sample_at(Epoch epoch, Position position) const;
+  // At `first` and the positions after it; about three times as fast. REQUIRES: first + out.size() ≤ size().
+  void samples_at(Epoch epoch, Position first, std::span<SampleId> out) const;
   // The inverse. REQUIRES: is_permutation(), id < size().
   Position position_of(Epoch epoch, SampleId id) const;
   // The k-th substitute (k ≥ 1) for a bad sample at `position`: any sample, with weights one of theirs; alike on every

@@ -68,18 +68,42 @@ std::uint64_t KeyedBijection::backward(std::uint64_t value) const {
   return value;
 }
 
+// Each value is a long chain of operations; a few side by side keep the processor busy.
+void KeyedBijection::forward(std::uint64_t first, std::span<std::uint64_t> out) const {
+  constexpr std::size_t kLanes = 4;
+  std::size_t done = 0;
+  for (; done + kLanes <= out.size(); done += kLanes) {
+    std::uint64_t high[kLanes];
+    std::uint64_t low[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      high[lane] = (first + done + lane) >> low_bits_;
+      low[lane] = (first + done + lane) & mask();
+    }
+    for (unsigned round = 0; round < rounds_; round += 2) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) round_forward(round, high[lane], low[lane]);
+    }
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::uint64_t value = high[lane] << low_bits_ | low[lane];
+      out[done + lane] = value < size_ ? value : forward(value);
+    }
+  }
+  for (; done < out.size(); ++done) out[done] = forward(first + done);
+}
+
 inline std::uint64_t KeyedBijection::draw(std::uint64_t input, unsigned round) const {
   return mix64(key_.start + (input << 8 | round) * key_.step);
+}
+
+inline void KeyedBijection::round_forward(unsigned round, std::uint64_t& high, std::uint64_t& low) const {
+  high += scale(draw(low, round), high_size_);
+  high -= high >= high_size_ ? high_size_ : 0;
+  low = (low + draw(high, round + 1)) & mask();
 }
 
 inline std::uint64_t KeyedBijection::walk_forward(std::uint64_t value) const {
   std::uint64_t high = value >> low_bits_;
   std::uint64_t low = value & mask();
-  for (unsigned round = 0; round < rounds_; round += 2) {
-    high += scale(draw(low, round), high_size_);
-    high -= high >= high_size_ ? high_size_ : 0;
-    low = (low + draw(high, round + 1)) & mask();
-  }
+  for (unsigned round = 0; round < rounds_; round += 2) round_forward(round, high, low);
   return high << low_bits_ | low;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "foreload/types.h"
 
@@ -26,8 +27,11 @@ class KeyedBijection {
   // REQUIRES: value < size, in both.
   std::uint64_t forward(std::uint64_t value) const;
   std::uint64_t backward(std::uint64_t value) const;
+  // forward() of `first`, `first` + 1, … REQUIRES: the last of them is below size, too.
+  void forward(std::uint64_t first, std::span<std::uint64_t> out) const;
 
  private:
+  void round_forward(unsigned round, std::uint64_t& high, std::uint64_t& low) const;  // this one and the next
   std::uint64_t walk_forward(std::uint64_t value) const;
   std::uint64_t walk_backward(std::uint64_t value) const;
   std::uint64_t mask() const { return (std::uint64_t{1} << low_bits_) - 1; }

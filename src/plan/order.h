@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "foreload/schedule.h"
 #include "foreload/types.h"
@@ -13,6 +14,10 @@ class Order {
  public:
   virtual ~Order() = default;
   virtual SampleId sample_at(Epoch epoch, Position position) const = 0;
+  // At `first`, `first` + 1, …
+  virtual void samples_at(Epoch epoch, Position first, std::span<SampleId> out) const {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = sample_at(epoch, first + i);
+  }
   // Only of orders that are permutations.
   virtual Position position_of(Epoch epoch, SampleId id) const = 0;
 };

@@ -11,6 +11,9 @@ class Shuffled final : public Order {
   explicit Shuffled(const ScheduleOptions& options) : samples_(options.samples), seed_(options.seed) {}
 
   SampleId sample_at(Epoch epoch, Position position) const override { return bijection(epoch).forward(position); }
+  void samples_at(Epoch epoch, Position first, std::span<SampleId> out) const override {
+    bijection(epoch).forward(first, out);
+  }
   Position position_of(Epoch epoch, SampleId id) const override { return bijection(epoch).backward(id); }
 
  private:

@@ -38,7 +38,7 @@ class Placement::Filling {
         all_(all_fit(samples, capacity, footprint)),
         capacity_(capacity),
         left_(capacity),
-        least_(all_ ? 0 : std::max<Bytes>(1, capacity / kFullShare)) {
+        least_(all_ ? 0 : full_below(capacity)) {
     placement_.home_.resize(samples);
   }
 
@@ -87,14 +87,22 @@ Placement Placement::plan_below(const Placement& above, std::uint64_t samples, B
 Placement Placement::plan_most_used(std::span<const std::uint16_t> uses, Bytes capacity, std::uint64_t seed,
                                     const Footprint& footprint) {
   Filling filling(uses.size(), capacity, footprint);
-  const Schedule order({.samples = uses.size(), .seed = seed, .shuffle = !filling.all()});
-  std::vector<SampleId> ids(uses.size());
-  for (Position position = 0; position < ids.size(); ++position) {
-    ids[position] = order.sample_at(kPlacementEpoch, position);
-  }
+  std::vector<SampleId> ids = placement_order(uses.size(), seed);
   std::ranges::stable_sort(ids, [&](SampleId a, SampleId b) { return uses[a] > uses[b]; });
   for (std::size_t i = 0; i < ids.size() && !filling.is_full(); ++i) filling.offer(ids[i]);
   return filling.finish();
+}
+
+std::vector<SampleId> placement_order(std::uint64_t samples, std::uint64_t seed) {
+  const Schedule order({.samples = samples, .seed = seed});
+  std::vector<SampleId> ids(samples);
+  for (Position position = 0; position < samples; ++position)
+    ids[position] = order.sample_at(kPlacementEpoch, position);
+  return ids;
+}
+
+Bytes full_below(Bytes capacity) {
+  return std::max<Bytes>(1, capacity / kFullShare);
 }
 
 bool Placement::is_home(SampleId id) const {

@@ -40,4 +40,10 @@ class Placement {
   Bytes bytes_ = 0;
 };
 
+// All samples in the order of their right to a home: that of an epoch that is never trained on.
+std::vector<SampleId> placement_order(std::uint64_t samples, std::uint64_t seed);
+
+// With less than that left, a tier counts as full.
+Bytes full_below(Bytes capacity);
+
 }  // namespace foreload

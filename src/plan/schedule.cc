@@ -39,6 +39,11 @@ SampleId Schedule::sample_at(Epoch epoch, Position position) const {
   return order_->sample_at(epoch, position);
 }
 
+void Schedule::samples_at(Epoch epoch, Position first, std::span<SampleId> out) const {
+  FORELOAD_CHECK(first <= size_ && out.size() <= size_ - first, "positions of an epoch are 0 … size()-1");
+  if (!out.empty()) order_->samples_at(epoch, first, out);
+}
+
 Position Schedule::position_of(Epoch epoch, SampleId id) const {
   FORELOAD_CHECK(is_permutation(), "only in a permutation each sample has one position");
   FORELOAD_CHECK(id < options_.samples, "sample ids are 0 … size()-1");

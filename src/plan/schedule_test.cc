@@ -7,7 +7,9 @@
 #include <ctime>
 #include <iostream>
 #include <iterator>
+#include <memory>
 #include <numeric>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -147,6 +149,24 @@ TEST(ScheduleTest, TheOrderIsTheSameInEveryRelease) {
   for (const Golden& g : golden) {
     for (Position p = 0; p < std::min<std::uint64_t>(g.ids.size(), g.samples); ++p) {
       EXPECT_EQ(schedule_of(g.samples, g.seed).sample_at(g.epoch, p), g.ids[p]) << text("position", g.samples, p);
+    }
+  }
+}
+
+TEST(ScheduleTest, ManyPositionsAtOnceAreThoseOneByOne) {
+  std::mt19937_64 random(fresh_seed());
+  const auto weights = std::make_shared<const WeightTable>(*WeightTable::create(std::vector<double>(40, 1)));
+  for (const ScheduleOptions& options :
+       {ScheduleOptions{.samples = 1, .seed = 3}, ScheduleOptions{.samples = 5, .seed = 3},
+        ScheduleOptions{.samples = 1025, .seed = random()}, ScheduleOptions{.samples = 1'281'167, .seed = random()},
+        ScheduleOptions{.samples = 70, .shuffle = false}, ScheduleOptions{.samples = 40, .weights = weights},
+        ScheduleOptions{.samples = 90, .echo = 2, .echo_window = 7}}) {
+    const Schedule schedule(options);
+    for (int trial = 0; trial < 200; ++trial) {
+      const Position first = random() % (schedule.size() + 1);
+      std::vector<SampleId> ids(random() % (std::min<std::uint64_t>(schedule.size() - first, 50) + 1));
+      schedule.samples_at(trial, first, ids);
+      for (std::size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(ids[i], schedule.sample_at(trial, first + i));
     }
   }
 }
