@@ -36,7 +36,7 @@ class LoaderBalancedTest : public testing::Test {
     Seen seen;
     for (std::uint32_t rank = 0; rank < roster.world(); ++rank) {
       Loader loader = open(options(rank, roster.world()), roster);
-      if (from != nullptr) EXPECT_TRUE(loader.seek(*from).ok());
+      EXPECT_TRUE(from == nullptr || loader.seek(*from).ok());
       const Epoch begin = from == nullptr ? 0 : from->epoch;
       for (Epoch epoch = begin; epoch < epochs; ++epoch) EXPECT_TRUE(read_epoch(loader, seen));
     }

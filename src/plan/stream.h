@@ -29,7 +29,7 @@ struct BatchPlan {
 
 struct StreamOptions {
   std::uint32_t rank = 0;
-  Epoch epochs = 0;                           // 0: without end
+  Epoch epochs = 0;                             // 0: without end
   std::shared_ptr<const StepPlans> balanced{};  // null: slices
 };
 
@@ -40,7 +40,7 @@ class Stream {
       : schedule_(schedule), assignment_(assignment), options_(options) {}
 
   const Schedule& schedule() const { return schedule_; }
-  const SliceAssignment& assignment() const { return assignment_; }         // which steps an epoch has
+  const SliceAssignment& assignment() const { return assignment_; }      // which steps an epoch has
   const StepPlans* balanced() const { return options_.balanced.get(); }  // null: slices
   std::uint64_t max_batch() const { return balanced() != nullptr ? balanced()->max_count() : assignment_.max_share(); }
   Epoch epochs() const { return options_.epochs; }  // 0: without end
