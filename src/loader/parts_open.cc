@@ -130,6 +130,7 @@ Loader::Parts::~Parts() {
   own_desk_->tell(nullptr);
   leave();
   if (seat_) seat_->stop();
+  if (DiskTier* disk = tiers_->disk()) disk->close();  // it may fail now
   pass_on_warnings();
   if (options_.rank == 0) remember_dimensions(*source_, *dimensions_);  // one writer per job
   const Status recorded = record_ ? record_->close() : Status();

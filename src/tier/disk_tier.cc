@@ -18,7 +18,7 @@ Bytes DiskTier::bytes_for(std::uint64_t samples) {
   return DiskTable::bytes_for(samples) + samples / 8 + kMostWaiting * sizeof(Item);
 }
 
-DiskTier::~DiskTier() {
+void DiskTier::close() {
   {
     MutexLock lock(mutex_);
     closing_ = true;

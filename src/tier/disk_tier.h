@@ -24,13 +24,15 @@ class DiskTier {
   static Bytes bytes_for(std::uint64_t samples);
 
   explicit DiskTier(std::unique_ptr<DiskStore> store) : store_(std::move(store)) {}
-  ~DiskTier();  // writes what waits, for a second at most, and drops the rest
+  ~DiskTier() { close(); }
 
   DiskStore& store() { return *store_; }
   const DiskStore& store() const { return *store_; }
 
   // `freed` is called, on the thread, after a lease was dropped; it must not block.
   void start(std::function<void()> freed);
+  // Writes what waits, for a second at most, and drops the rest. Nothing is offered afterwards.
+  void close() FORELOAD_EXCLUDES(mutex_);
   // From the thread that reads:
   bool wants(SampleId id) const {
     return running_ && store_->writable() && store_->wanted().is_home(id) && !store_->has(id);
