@@ -98,8 +98,8 @@ Status HostSeat::plan(const Needs& needs) {
   const MemoryPlan& memory = sized_.memory;
   arena_options_ = arena_options(needs.source.size(), memory);
   // Batches that the caller holds become this process's own where it writes to them.
-  const Bytes written = needs.options.held_batches *
-                        Ring::region_bytes(ring_options(needs.chain, needs.stream, needs.source, 1));
+  const Bytes written =
+      needs.options.held_batches * Ring::region_bytes(ring_options(needs.chain, needs.stream, needs.source, 1));
   const Bytes share = memory.scratch + memory.bounce + written;
   FORELOAD_TRY(member_->reserve_more(share));
   share_ = share;

@@ -28,9 +28,8 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_TRY(check_pairs(shape));
   const SliceAssignment assignment(shape);
   FORELOAD_ASSIGN(auto balanced, balance(asked, *parts->source_, schedule, assignment, seams.roster));
-  parts->stream_.emplace(
-      schedule, assignment,
-      StreamOptions{.rank = asked.rank, .epochs = asked.epochs, .balanced = std::move(balanced)});
+  parts->stream_.emplace(schedule, assignment,
+                         StreamOptions{.rank = asked.rank, .epochs = asked.epochs, .balanced = std::move(balanced)});
   parts->threads_ = asked.workers.value_or(0) != 0 ? *asked.workers : usable_cores();
   SizedPlan sized;
   if (asked.host.empty()) {

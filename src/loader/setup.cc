@@ -260,8 +260,7 @@ void limit_ahead(SizedPlan& plan, const Seams& seams, const Stream& stream) {
   if (seams.slots == 0) return;
   MemoryPlan& memory = plan.memory;
   memory.slots = std::min(memory.slots, seams.slots);
-  memory.transit =
-      std::min(memory.transit, memory.slots * stream.max_batch() * memory.longest_footprint + memory.hold);
+  memory.transit = std::min(memory.transit, memory.slots * stream.max_batch() * memory.longest_footprint + memory.hold);
 }
 
 void remember_dimensions(const Source& source, const DimensionTable& learned) {

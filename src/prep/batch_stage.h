@@ -17,7 +17,7 @@ struct BatchBlock {
   std::uint64_t seed = 0;
   Epoch epoch = 0;
   std::span<const Position> positions;  // of its samples, rising
-  std::uint64_t samples = 0;  // of an epoch: positions from here on are padding
+  std::uint64_t samples = 0;            // of an epoch: positions from here on are padding
   std::uint64_t count = 0;
   Bytes sample_bytes = 0;            // from one sample to the next in `tensors`
   std::span<std::byte> tensors;      // count × sample_bytes
