@@ -265,6 +265,22 @@ TEST(BalancedTest, AnEpochWithoutBatchesIsNoTrouble) {
   EXPECT_EQ(c.assignment().slice().batches_per_epoch(), 0u);
 }
 
+TEST(BalancedTest, TheLargestRosterIsPlanned) {
+  constexpr std::uint64_t kSamples = 300'000;
+  const Case c =
+      case_of({.samples = kSamples, .seed = 5}, {.samples = kSamples, .global_batch = 131'072, .world = 65'536},
+              std::vector<RosterHost>(4096, {.learners = 16, .memory = 5'000, .disk = 1'000}),
+              std::vector<Bytes>(kSamples, 100));
+  const BalancedAssignment assignment = c.assignment();
+  BalancedStep step;
+  for (std::uint64_t number = 0; number < assignment.slice().batches_per_epoch(); ++number) {
+    assignment.plan(1, number, step);
+    const std::vector<std::uint32_t> ranks = takers(assignment, step, number);
+    expect_counts(assignment, number);
+    expect_least_moves(assignment, step, c, ranks);
+  }
+}
+
 TEST(BalancedTest, CountsFollowTheRatesInEveryFullBatch) {
   Case c = case_of({.samples = 100, .seed = 5},
                    {.samples = 100, .global_batch = 16, .world = 3, .last_batch = LastBatch::kDrop},
