@@ -231,6 +231,16 @@ TEST(BalancedTest, APlanDependsOnItsInputsOnly) {
   }
 }
 
+std::string text_of(const BalancedStep& step, std::uint32_t world) {
+  std::string text;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    for (const std::uint32_t offset : step.offsets(rank)) text += std::to_string(offset) + " ";
+    text += "| ";
+  }
+  return text;
+}
+
+// Also computed by an independent implementation.
 TEST(BalancedTest, ThePlanIsTheSameInEveryReleaseAndOnEveryMachine) {
   Case c = case_of(
       {.samples = 40, .seed = 5}, {.samples = 40, .global_batch = 20, .world = 5},
@@ -238,12 +248,13 @@ TEST(BalancedTest, ThePlanIsTheSameInEveryReleaseAndOnEveryMachine) {
   for (SampleId id = 0; id < 40; ++id) c.lengths.push_back(10'000 + id * id * 50);
   BalancedStep step;
   c.assignment().plan(2, 1, step);
-  std::string text;
-  for (std::uint32_t rank = 0; rank < 5; ++rank) {
-    for (const std::uint32_t offset : step.offsets(rank)) text += std::to_string(offset) + " ";
-    text += "| ";
-  }
-  EXPECT_EQ(text, "2 5 6 12 | 8 9 11 19 | 3 4 10 18 | 0 13 14 16 | 1 7 15 17 | ");
+  EXPECT_EQ(text_of(step, 5), "2 5 6 12 | 8 9 11 19 | 3 4 10 18 | 0 13 14 16 | 1 7 15 17 | ");
+  c.shape.global_batch = 40;
+  c.shape.unit = 2;
+  c.assignment().plan(3, 0, step);
+  EXPECT_EQ(text_of(step, 5),
+            "0 1 10 11 14 15 36 37 | 4 5 8 9 16 17 20 21 | 12 13 18 19 24 25 32 33 | 2 3 6 7 28 29 34 35 | "
+            "22 23 26 27 30 31 38 39 | ");
 }
 
 TEST(BalancedTest, FewerSamplesThanRanksLeaveTheSameRanksWithoutAsSlices) {
@@ -263,6 +274,22 @@ TEST(BalancedTest, AnEpochWithoutBatchesIsNoTrouble) {
       case_of({.samples = 3, .seed = 5}, {.samples = 3, .global_batch = 8, .world = 2, .last_batch = LastBatch::kDrop},
               {{.learners = 2}}, {10, 10, 10});
   EXPECT_EQ(c.assignment().slice().batches_per_epoch(), 0u);
+}
+
+TEST(BalancedTest, TheLargestRosterIsPlanned) {
+  constexpr std::uint64_t kSamples = 300'000;
+  const Case c =
+      case_of({.samples = kSamples, .seed = 5}, {.samples = kSamples, .global_batch = 131'072, .world = 65'536},
+              std::vector<RosterHost>(4096, {.learners = 16, .memory = 5'000, .disk = 1'000}),
+              std::vector<Bytes>(kSamples, 100));
+  const BalancedAssignment assignment = c.assignment();
+  BalancedStep step;
+  for (std::uint64_t number = 0; number < assignment.slice().batches_per_epoch(); ++number) {
+    assignment.plan(1, number, step);
+    const std::vector<std::uint32_t> ranks = takers(assignment, step, number);
+    expect_counts(assignment, number);
+    expect_least_moves(assignment, step, c, ranks);
+  }
 }
 
 TEST(BalancedTest, CountsFollowTheRatesInEveryFullBatch) {

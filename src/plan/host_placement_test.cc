@@ -188,12 +188,29 @@ TEST(HostPlacementTest, TheDiskEvensOutWhatMemoryCouldNot) {
   EXPECT_EQ(placement.homes(1, HomeTier::kDisk), 1'000u);
 }
 
+TEST(HostPlacementTest, EverythingHasAHomeIfEqualSamplesFitExactly) {
+  const Sizes sizes(20'000, 100);
+  const HostPlacement placement = plan(sizes, made({{.memory = 500'000}, {.learners = 2, .memory = 1'500'000}}));
+  EXPECT_EQ(placement.homes(0, HomeTier::kMemory), 5'000u);
+  EXPECT_EQ(placement.homes(1, HomeTier::kMemory), 15'000u);
+}
+
 TEST(HostPlacementTest, ASampleThatFitsNowhereStopsNoOther) {
   Sizes sizes(1'000, 10);
   for (SampleId id = 0; id < 1'000; id += 5) sizes[id] = 1'000'000;
-  const HostPlacement placement = plan(sizes, made({{.memory = 4'000}, {.memory = 4'000}}));
-  EXPECT_EQ(placement.homes(0, HomeTier::kMemory), 400u);
-  EXPECT_EQ(placement.homes(1, HomeTier::kMemory), 400u);
+  const HostPlacement placement = plan(sizes, made({{.memory = 8'000}, {.learners = 3, .memory = 8'000}}));
+  EXPECT_EQ(placement.homes(0, HomeTier::kMemory), 200u);
+  EXPECT_EQ(placement.homes(1, HomeTier::kMemory), 600u);
+}
+
+// Host 0 keeps a rest that no sample fits in, and would be next for ever.
+TEST(HostPlacementTest, AHostThatIsFullButForALittleStopsNoOther) {
+  const Sizes sizes(10'000, 100);
+  const HostPlacement placement =
+      plan(sizes, made({{.memory = 10'050}, {.memory = 1'000'000}, {.learners = 3, .memory = 1'000'000}}));
+  EXPECT_EQ(placement.homes(0, HomeTier::kMemory), 100u);
+  EXPECT_NEAR(static_cast<double>(placement.homes(1, HomeTier::kMemory)), 2'475, 10);
+  EXPECT_NEAR(static_cast<double>(placement.homes(2, HomeTier::kMemory)), 7'425, 10);
 }
 
 TEST(HostPlacementTest, HomesOfEveryHostAreSpreadEvenlyOverEveryEpochAndOverTheSet) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -87,6 +88,7 @@ Roster::Roster(std::vector<RosterHost> hosts, const OriginCosts& costs) : hosts_
     rates_.resize(first_rank_.back(), 1);
     hasher.add(host.learners).add(host.memory).add(host.disk);
   }
+  equal_rates_ = std::adjacent_find(rates_.begin(), rates_.end(), std::not_equal_to<>()) == rates_.end();
   for (const std::uint32_t rate : rates_) hasher.add(rate);
   hasher.add(costs_.own_memory).add(costs_.own_disk).add(costs_.peer_memory).add(costs_.peer_disk).add(costs_.source);
   hash_ = hasher.value();
@@ -96,10 +98,6 @@ HostIndex Roster::host_of(std::uint32_t rank) const {
   FORELOAD_CHECK(rank < world(), "ranks are 0 … world()-1");
   const auto after = std::upper_bound(first_rank_.begin(), first_rank_.end(), rank);
   return static_cast<HostIndex>(after - first_rank_.begin() - 1);
-}
-
-bool Roster::equal_rates() const {
-  return std::adjacent_find(rates_.begin(), rates_.end(), std::not_equal_to<>()) == rates_.end();
 }
 
 std::uint64_t Roster::share(HostIndex host) const {

@@ -53,7 +53,7 @@ class Roster {
   std::span<const std::uint32_t> first_ranks() const { return first_rank_; }  // by host, and the end
   HostIndex host_of(std::uint32_t rank) const;                                // REQUIRES: rank < world().
   std::span<const std::uint32_t> rates() const { return rates_; }             // by rank
-  bool equal_rates() const;
+  bool equal_rates() const { return equal_rates_; }
   std::uint64_t share(HostIndex host) const;  // Σ rates of its learners
   // Over all that decides, not over names: hosts with the same hash make the same plans.
   std::uint64_t hash() const { return hash_; }
@@ -65,6 +65,7 @@ class Roster {
   OriginCosts costs_;
   std::vector<std::uint32_t> first_rank_;  // one more than hosts
   std::vector<std::uint32_t> rates_;
+  bool equal_rates_;
   std::uint64_t hash_;
 };
 
