@@ -23,7 +23,8 @@ elseif(FORELOAD_GRPC)
   foreload_bench(peers_transport SOURCES peers_transport.cc LIBRARIES foreload_peers_grpc)
   if(FORELOAD_TESTS)
     foreload_unit_test(peers
-      SOURCES answer_test.cc credentials_test.cc peers_grpc_test.cc peers_grpc_trust_test.cc wire_test.cc
+      SOURCES answer_test.cc credentials_test.cc peers_grpc_process_test.cc peers_grpc_test.cc
+              peers_grpc_trust_test.cc wire_test.cc
       LIBRARIES foreload_peers_grpc)
   endif()
 else()

@@ -216,31 +216,36 @@ Status write_new_file(const std::string& path, const std::string& content, mode_
 
 }  // namespace
 
-Result<PeerCredentials> new_credentials(const CredentialTerms& terms) {
+Result<std::vector<PeerCredentials>> new_credentials(std::span<const CredentialTerms> terms) {
   std::uint64_t number = 0;  // so that certificates of different jobs can be told apart by people
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&number), sizeof(number)) != 1) return library_error("be random");
   const Subject authority{.name = "foreload job " + hex16(number),
                           .extensions = {{{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
                                           {NID_key_usage, "critical,keyCertSign"},
                                           {NID_subject_key_identifier, "hash"}}}};
-  const std::string names = "DNS:" + terms.name;
-  const Subject agent{.name = terms.name,
-                      .extensions = {{{NID_basic_constraints, "critical,CA:FALSE"},
-                                      {NID_key_usage, "critical,digitalSignature"},
-                                      {NID_ext_key_usage, "serverAuth,clientAuth"},
-                                      {NID_subject_alt_name, names.c_str()},
-                                      {NID_authority_key_identifier, "keyid:always"}}}};
-  FORELOAD_ASSIGN(const Pair ca, new_pair(authority, terms, nullptr));
-  FORELOAD_ASSIGN(const Pair own, new_pair(agent, terms, &ca));
-  PeerCredentials made;
-  FORELOAD_ASSIGN(made.ca, text_of(ca.certificate.get()));
-  FORELOAD_ASSIGN(made.certificate, text_of(own.certificate.get()));
-  FORELOAD_ASSIGN(made.key, text_of(own.key.get()));
-  return made;
+  FORELOAD_ASSIGN(const Pair ca, new_pair(authority, {}, nullptr));
+  std::vector<PeerCredentials> all;
+  for (const CredentialTerms& each : terms) {
+    const std::string names = "DNS:" + each.name;
+    const Subject agent{.name = each.name,
+                        .extensions = {{{NID_basic_constraints, "critical,CA:FALSE"},
+                                        {NID_key_usage, "critical,digitalSignature"},
+                                        {NID_ext_key_usage, "serverAuth,clientAuth"},
+                                        {NID_subject_alt_name, names.c_str()},
+                                        {NID_authority_key_identifier, "keyid:always"}}}};
+    FORELOAD_ASSIGN(const Pair own, new_pair(agent, each, &ca));
+    PeerCredentials& made = all.emplace_back();
+    FORELOAD_ASSIGN(made.ca, text_of(ca.certificate.get()));
+    FORELOAD_ASSIGN(made.certificate, text_of(own.certificate.get()));
+    FORELOAD_ASSIGN(made.key, text_of(own.key.get()));
+  }
+  return all;
 }
 
 Status make_credentials(const std::string& folder) {
-  FORELOAD_ASSIGN(const PeerCredentials made, new_credentials());
+  const CredentialTerms terms;
+  FORELOAD_ASSIGN(const auto all, new_credentials(std::span(&terms, 1)));
+  const PeerCredentials& made = all.front();
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return errno_error("cannot create " + folder, errno);
   // The key comes first: files that are there from before are found before anything is written.
   const std::string key = folder + "/agent.key";

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "foreload/result.h"
 
@@ -20,14 +22,15 @@ struct PeerCredentials {
   std::string key{};          // of the certificate
 };
 
+// Of an agent's certificate.
 struct CredentialTerms {
   std::chrono::seconds age = std::chrono::hours(1);  // valid since then: clocks of hosts differ
   std::chrono::seconds valid = std::chrono::hours(24 * 30);
   std::string name = kPeerCertificateName;
 };
 
-// New ones, in memory.
-Result<PeerCredentials> new_credentials(const CredentialTerms& terms = {});
+// A new authority, and what it signs: one certificate for each of the terms. In memory.
+Result<std::vector<PeerCredentials>> new_credentials(std::span<const CredentialTerms> terms);
 // New ones as files: ca.pem, agent.pem, and agent.key for the owner only. The folder is made if there is none, for the
 // owner only. What is there already is never overwritten: kInvalid.
 Status make_credentials(const std::string& folder);

@@ -28,9 +28,9 @@ void store(const TestFolder& folder, const PeerCredentials& credentials) {
 }
 
 PeerCredentials fresh(const CredentialTerms& terms = {}) {
-  auto made = new_credentials(terms);
+  auto made = new_credentials(std::span(&terms, 1));
   EXPECT_TRUE(made);
-  return std::move(*made);
+  return std::move(made->front());
 }
 
 std::string refusal(const TestFolder& folder) {

@@ -41,7 +41,8 @@ class GrpcPeers final : public PeerTransport {
   // Says hello and waits for the answer, also while the peer is left alone. kIo: it is not there; kMismatch: it
   // refuses. Any thread, but not while this is destroyed.
   Result<HelloAnswer> greet(HostIndex host, Time deadline);
-  // That host has said hello to this one: it is there, and if the nonce is new, it was started again. Any thread.
+  // That host has said hello to this one: if it is not known to be well, it is asked at once. Never blocks. Any thread,
+  // but not while this is destroyed.
   void greeted(HostIndex host, std::uint64_t nonce);
 
  private:

@@ -244,8 +244,12 @@ Result<HelloAnswer> GrpcPeers::Client::greet(HostIndex host, Time deadline) {
 
 void GrpcPeers::Client::greeted(HostIndex host, std::uint64_t nonce) {
   (void)line_of(host);
-  MutexLock lock(mutex_);
-  records_[host].health.on_hello(nonce, now());
+  bool unsure = false;
+  {
+    MutexLock lock(mutex_);
+    unsure = records_[host].health.on_greeted(nonce);
+  }
+  if (unsure) probe(host);
 }
 
 Result<std::unique_ptr<GrpcPeers>> GrpcPeers::open(const GrpcPeersOptions& options) {

@@ -19,6 +19,10 @@ constexpr std::uint32_t kMagic = 0x704c4f46;  // "FOLp"
 constexpr std::size_t kHeadBytes = 8;
 enum class Kind : std::uint16_t { kFetch = 1, kHello = 2, kAnswer = 3 };
 
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
 class Writer {
  public:
   explicit Writer(Kind kind, std::uint16_t protocol) {
@@ -33,11 +37,11 @@ class Writer {
     static_assert(std::is_unsigned_v<T>);
     for (std::size_t i = 0; i < sizeof(T); ++i) bytes_.push_back(static_cast<std::byte>(value >> (8 * i)));
   }
+  // What others said may stand in it, so it is not trusted to be short.
   void put_text(std::string_view text) {
-    FORELOAD_CHECK(is_peer_text(text), "texts of messages are checked before they are sent");
+    text = text.substr(0, kLongestPeerText);
     put(static_cast<std::uint16_t>(text.size()));
-    const auto bytes = std::as_bytes(std::span(text));
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    for (const char c : text) bytes_.push_back(static_cast<std::byte>(is_control(c) ? '?' : c));
   }
   void put_card(const PeerCard& card) {
     put(card.learners);
@@ -112,9 +116,7 @@ std::optional<std::uint16_t> take_head(Reader& reader, Kind kind) {
 }  // namespace
 
 bool is_peer_text(std::string_view text) {
-  return text.size() <= kLongestPeerText && std::none_of(text.begin(), text.end(), [](char c) {
-           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-         });
+  return text.size() <= kLongestPeerText && std::none_of(text.begin(), text.end(), is_control);
 }
 
 std::vector<std::byte> encode(const FetchRequest& request) {

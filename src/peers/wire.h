@@ -79,7 +79,7 @@ struct HelloAnswer {
 // No control characters, not too long: what may stand in a message and be shown to the user.
 bool is_peer_text(std::string_view text);
 
-// REQUIRES: the bounds above are kept.
+// Texts are cut and cleaned to what is_peer_text() takes. REQUIRES: the other bounds are kept.
 std::vector<std::byte> encode(const FetchRequest& request);
 std::vector<std::byte> encode(const Hello& hello);
 std::vector<std::byte> encode(const HelloAnswer& answer);

@@ -108,10 +108,19 @@ TEST(PeerWireTest, TextsAreBoundedAndCanBeShown) {
   EXPECT_FALSE(is_peer_text(std::string_view("\0", 1)));
   Encoded bytes = encode(some_hello());
   const std::string job = "train-42";
-  const auto at = std::ranges::search(bytes, std::as_bytes(std::span(job))).begin();
+  const auto wanted = std::as_bytes(std::span(job));
+  const auto at = std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end());
   ASSERT_NE(at, bytes.end());
   *at = std::byte{0x1b};
   EXPECT_FALSE(parse_hello(bytes));
+}
+
+TEST(PeerWireTest, TextsAreCutAndCleanedWhenTheyAreSent) {
+  const std::string hostile = "\x1b[31m\n" + std::string(100'000, 'x');
+  const auto answer = parse_hello_answer(encode(HelloAnswer{.refusal = hostile, .cards = {PeerCard{.name = hostile}}}));
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->refusal, "?[31m?" + std::string(kLongestPeerText - 6, 'x'));
+  EXPECT_EQ(answer->cards[0].name, answer->refusal);
 }
 
 TEST(PeerWireTest, WhateverIsFlippedTheParserEndsAndItsMessageIsWhatWasSent) {

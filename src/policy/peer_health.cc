@@ -34,6 +34,12 @@ void PeerHealth::on_hello(std::uint64_t nonce, Time now) {
   state_ = State::kWell;
 }
 
+bool PeerHealth::on_greeted(std::uint64_t nonce) {
+  if (state_ == State::kWell && nonce_ == nonce) return false;
+  if (state_ == State::kLeft) state_ = State::kProbed;
+  return true;
+}
+
 void PeerHealth::leave(Time now) {
   state_ = State::kLeft;
   until_ = now + pause_;

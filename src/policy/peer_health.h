@@ -26,8 +26,10 @@ class PeerHealth {
   void on_failed(Time begun, Time now);
   // A probe was not answered, or not as a peer would.
   void on_silence(Time now);
-  // It answered a probe, or said hello by itself. Another `nonce` than before: it was started again.
+  // A probe was answered. Another `nonce` than before: it was started again.
   void on_hello(std::uint64_t nonce, Time now);
+  // It said hello by itself. True: probe it now.
+  bool on_greeted(std::uint64_t nonce);
 
  private:
   enum class State { kWell, kLeft, kProbed };

@@ -93,6 +93,20 @@ TEST(PeerHealthTest, APeerThatWasStartedAgainIsUsedAtOnce) {
   EXPECT_EQ(next_probe(health, now), now + 500ms);
 }
 
+TEST(PeerHealthTest, WhoSaysHelloByItselfIsProbedAtOnceUnlessItIsKnownToBeWell) {
+  PeerHealth health;
+  EXPECT_TRUE(health.on_greeted(7));
+  EXPECT_EQ(health.advise(kStart), Advice::kUse);
+  health.on_hello(7, kStart);
+  EXPECT_FALSE(health.on_greeted(7));
+  EXPECT_TRUE(health.on_greeted(8));
+  health.on_failed(kStart, kStart);
+  EXPECT_TRUE(health.on_greeted(7));
+  EXPECT_EQ(health.advise(kStart + 1h), Advice::kLeave);  // that probe is under way
+  health.on_hello(7, kStart + 1ms);
+  EXPECT_EQ(health.advise(kStart + 1ms), Advice::kUse);
+}
+
 TEST(PeerHealthTest, WhatWasSentToItsPredecessorDoesNotCount) {
   PeerHealth health;
   health.on_hello(7, kStart);
