@@ -168,7 +168,9 @@ class Wanted {
     const std::size_t i = end.token - token_;
     ASSERT_LT(i, ids_.size());
     ASSERT_TRUE(results_.emplace(end.token, end.result).second) << "ended twice";
-    if (end.result == PeerResult::kHere) ASSERT_EQ(memory_[i], test_sample(ids_[i], memory_[i].size()));
+    if (end.result == PeerResult::kHere) {
+      ASSERT_EQ(memory_[i], test_sample(ids_[i], memory_[i].size()));
+    }
   }
 
   std::vector<SampleId> ids_{};
