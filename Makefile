@@ -41,9 +41,9 @@ $(RELEASE)/build.ninja: | packages-core
 packages-core:
 	@tools/install-packages core
 packages-test:
-	@tools/install-packages core test bench python
+	@tools/install-packages core test bench python peers
 packages-bench:
-	@tools/install-packages core bench python
+	@tools/install-packages core bench python peers
 packages-tidy: packages-%:
 	@tools/install-packages core $*
 

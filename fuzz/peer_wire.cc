@@ -1,0 +1,78 @@
+// What agents of different hosts say to each other over arbitrary bytes: a message or nothing, and a message survives
+// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "peers/answer.h"
+#include "peers/wire.h"
+
+namespace {
+
+using foreload::FetchAnswer;
+using Bytes = std::span<const std::byte>;
+
+void demand(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <typename Parse>
+void there_and_back(Bytes bytes, Parse parse) {
+  const auto message = parse(bytes);
+  if (!message || message->protocol != foreload::kPeerProtocol) return;
+  const auto encoded = encode(*message);
+  demand(encoded.size() <= foreload::kMostAnswerBytes &&
+         std::equal(encoded.begin(), encoded.end(), bytes.begin(), bytes.end()));
+  demand(parse(encoded) == *message);
+}
+
+// Messages of up to 255 bytes, each after its length, some of them cut in two.
+void answer(Bytes bytes) {
+  std::array<std::array<std::byte, 40>, 6> memory{};
+  std::vector<foreload::PeerWant> wants;
+  for (std::size_t i = 0; i < memory.size(); ++i) {
+    wants.push_back({.id = i, .into = std::span(memory[i]).first(8 * i), .token = i});
+  }
+  FetchAnswer subject(wants);
+  std::vector<foreload::PeerEnd> ends;
+  auto before = memory;
+  bool fine = true;
+  while (fine && bytes.size() > 1) {
+    const auto length = std::to_integer<std::size_t>(bytes[0]);
+    const Bytes message = bytes.subspan(1, std::min(length, bytes.size() - 1));
+    bytes = bytes.subspan(1 + message.size());
+    const std::size_t cut = message.size() / (1 + length % 3);
+    const std::array<Bytes, 2> pieces{message.first(cut), message.subspan(cut)};
+    fine = subject.take(pieces, ends);
+    for (const foreload::PeerEnd& end : ends) demand(end.token < memory.size());
+  }
+  before = memory;
+  const std::size_t answered = ends.size();
+  subject.end(foreload::PeerResult::kUnreachable, ends);
+  demand(memory == before && subject.complete());
+  for (std::size_t i = 0; i < answered; ++i) demand(ends[i].result != foreload::PeerResult::kUnreachable);
+  std::array<int, 6> ended{};
+  for (const foreload::PeerEnd& end : ends) ++ended[end.token];
+  for (const int count : ended) demand(count == 1);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  there_and_back(bytes, foreload::parse_fetch_request);
+  there_and_back(bytes, foreload::parse_hello);
+  there_and_back(bytes, foreload::parse_hello_answer);
+  if (size >= foreload::kSampleFrameBytes) {
+    const auto head = bytes.first<foreload::kSampleFrameBytes>();
+    if (const auto frame = foreload::parse_sample_frame(head, size - foreload::kSampleFrameBytes)) {
+      const auto encoded = encode(*frame);
+      demand(std::equal(encoded.begin(), encoded.end(), head.begin()));
+    }
+  }
+  answer(bytes);
+  return 0;
+}

@@ -1,0 +1,174 @@
+// A fetch:  sending → reading … reading → ending  with one operation under way at a time. An answer that breaks the
+// rules is cancelled; gRPC ends every call at its deadline at the latest. So all wants end, each once, and `into` is
+// written to only before that.
+#include "peers/peers_grpc_calls.h"
+
+#include <fmt/format.h>
+#include <grpcpp/create_channel.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/clock.h"
+#include "peers/peers_grpc_parts.h"
+#include "serve/listen_address.h"
+
+namespace foreload {
+namespace {
+
+constexpr std::size_t kLongestReason = 300;
+
+// What gRPC or a peer says, as it may be shown.
+std::string shown(const std::string& text) {
+  std::string clean = text.substr(0, kLongestReason);
+  std::replace_if(
+      clean.begin(), clean.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return clean;
+}
+
+Error cannot_ask(const std::string& address, std::string_view why) {
+  return {Code::kInvalid, fmt::format("can not ask a peer at \"{}\": {}", address, why)};
+}
+
+// "host:port", and nothing that gRPC would read as something else.
+Status check_address(const std::string& address, bool has_credentials) {
+  const bool plain = std::all_of(address.begin(), address.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("-._:[]").find(c) != std::string_view::npos;
+  });
+  const std::size_t colon = address.rfind(':');
+  if (!plain || colon == std::string::npos || colon == 0) return cannot_ask(address, "write HOST:PORT");
+  const std::string port = address.substr(colon + 1);
+  const bool number = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  if (!number || std::stoi(port) < 1 || std::stoi(port) > 65'535) {
+    return cannot_ask(address, "ports are numbers from 1 to 65535");
+  }
+  if (has_credentials) return {};
+  FORELOAD_ASSIGN(const ListenAddress found, ListenAddress::parse(address));
+  if (found.is_loopback()) return {};
+  return cannot_ask(address,
+                    "other machines are asked only with credentials; make some with foreload agent "
+                    "--make-credentials");
+}
+
+FetchOutcome::Kind kind_of(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:  // a message was too long
+      return FetchOutcome::Kind::kBadAnswer;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+    case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::UNIMPLEMENTED:
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return FetchOutcome::Kind::kRefused;
+    default:
+      return FetchOutcome::Kind::kUnreachable;
+  }
+}
+
+// What becomes of wants that are still open after it.
+PeerResult result_of(FetchOutcome::Kind kind) {
+  if (kind == FetchOutcome::Kind::kUnreachable) return PeerResult::kUnreachable;
+  if (kind == FetchOutcome::Kind::kRefused) return PeerResult::kRefused;
+  return PeerResult::kWrong;
+}
+
+}  // namespace
+
+Result<PeerLine> PeerLine::open(const std::string& address, const std::optional<PeerCredentials>& credentials) {
+  FORELOAD_TRY(check_address(address, credentials.has_value()));
+  quiet_grpc();
+  PeerLine line;
+  line.address = address;
+  line.channel = grpc::CreateCustomChannel("dns:///" + address, channel_credentials(credentials), channel_arguments());
+  line.stub = std::make_unique<grpc::GenericStub>(line.channel);
+  return line;
+}
+
+void PeerCall::set_deadline(Duration left) {
+  context_.set_deadline(
+      gpr_time_from_nanos(std::clamp(left, Duration(0), Duration(kLongestCall)).count(), GPR_TIMESPAN));
+}
+
+void FetchCall::start(const PeerLine& line, grpc::CompletionQueue& queue, const FetchRequest& request, Time deadline) {
+  begun_ = now();
+  set_deadline(deadline - begun_);
+  context_.set_initial_metadata_corked(true);  // one operation instead of two
+  stream_ = line.stub->PrepareCall(&context_, kFetchMethod, &queue);
+  stream_->StartCall(nullptr);
+  stream_->WriteLast(to_buffer(encode(request)), {}, tag());
+}
+
+void FetchCall::on_event(bool ok) {
+  if (stage_ == Stage::kEnding) return finish();
+  if (stage_ == Stage::kReading && ok) take_message();
+  if (ok && !broken_) {
+    stage_ = Stage::kReading;
+    stream_->Read(&message_, tag());
+  } else {
+    stage_ = Stage::kEnding;
+    stream_->Finish(&status_, tag());
+  }
+}
+
+void FetchCall::take_message() {
+  pieces_.clear();
+  if (message_.Dump(&slices_).ok()) {
+    for (const grpc::Slice& slice : slices_) pieces_.push_back(std::as_bytes(std::span(slice.begin(), slice.size())));
+  }
+  broken_ = !answer_.take(pieces_, ends_);
+  slices_.clear();
+  message_.Clear();
+  if (broken_) cancel();
+  if (!ends_.empty()) listener_.on_ends(ends_);
+}
+
+FetchOutcome FetchCall::outcome() const {
+  using Kind = FetchOutcome::Kind;
+  if (broken_) return {Kind::kBadAnswer, "a message breaks the rules"};
+  if (!status_.ok()) return {kind_of(status_.error_code()), shown(status_.error_message())};
+  if (!answer_.complete()) return {Kind::kBadAnswer, "it ends before all was answered"};
+  if (answer_.wrong() != 0) return {Kind::kBadBytes, {}};
+  return {};
+}
+
+void FetchCall::finish() {
+  const FetchOutcome how = outcome();
+  listener_.on_fetched(*this, how);
+  answer_.end(result_of(how.kind), ends_);
+  if (!ends_.empty()) listener_.on_ends(ends_);
+  listener_.on_over(*this);
+}
+
+void GreetCall::start(const PeerLine& line, grpc::CompletionQueue& queue, std::span<const std::byte> hello,
+                      Time deadline) {
+  set_deadline(deadline - now());
+  context_.set_wait_for_ready(true);  // a connection that is just being made is waited for
+  grpc::experimental::ChannelResetConnectionBackoff(line.channel.get());
+  reader_ = line.stub->PrepareUnaryCall(&context_, kHelloMethod, to_buffer(hello), &queue);
+  reader_->StartCall();
+  reader_->Finish(&message_, &status_, tag());
+}
+
+void GreetCall::on_event(bool) {
+  listener_.on_greeted(*this, answer());
+}
+
+Result<HelloAnswer> GreetCall::answer() const {
+  if (!status_.ok()) {
+    const bool refused = kind_of(status_.error_code()) == FetchOutcome::Kind::kRefused;
+    return Error{refused ? Code::kMismatch : Code::kIo,
+                 fmt::format("{} ({})", refused ? "it refuses this host" : "it can not be reached",
+                             shown(status_.error_message()))};
+  }
+  auto answer = parse_hello_answer(to_bytes(message_));
+  if (!answer) return Error{Code::kMismatch, "what it answers is no answer of an agent"};
+  if (answer->protocol != kPeerProtocol) {
+    return Error{Code::kMismatch, fmt::format("it speaks version {} of the protocol, this host version {}: run the "
+                                              "same Foreload on all hosts",
+                                              answer->protocol, kPeerProtocol)};
+  }
+  if (!answer->refusal.empty()) return Error{Code::kMismatch, "it refuses this host: " + answer->refusal};
+  return std::move(*answer);
+}
+
+}  // namespace foreload

@@ -1,0 +1,283 @@
+// Fetches are sent by the caller's thread. From then on a call belongs to the thread of the queue, which copies what
+// comes to where it is wanted, checks it, and hands over what has ended. Calls are kept in one table, so that all can
+// be cancelled at the end; the queue is shut down when they are gone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "peers/peers_grpc.h"
+#include "peers/peers_grpc_calls.h"
+#include "policy/peer_health.h"
+
+namespace foreload {
+namespace {
+
+constexpr Duration kProbeTime = std::chrono::seconds(2);
+
+std::string text_of(const FetchOutcome& outcome) {
+  switch (outcome.kind) {
+    case FetchOutcome::Kind::kUnreachable:
+      return fmt::format("does not answer in time ({}); its samples come from elsewhere until it does", outcome.why);
+    case FetchOutcome::Kind::kRefused:
+      return fmt::format("refuses requests ({}); its samples come from elsewhere", outcome.why);
+    case FetchOutcome::Kind::kBadBytes:
+      return "sends bytes that are not the sample's; they were dropped, and fetched from elsewhere";
+    default:
+      return fmt::format("does not answer as a peer should ({}); its samples come from elsewhere", outcome.why);
+  }
+}
+
+}  // namespace
+
+class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Listener {
+ public:
+  ~Client() override;
+  Status start(const GrpcPeersOptions& options);
+
+  void fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline);
+  void wait(std::vector<PeerEnd>& ends, Time until);
+  void wake();
+  std::vector<std::string> take_warnings();
+  Result<HelloAnswer> greet(HostIndex host, Time deadline);
+  void greeted(HostIndex host, std::uint64_t nonce);
+
+  void on_ends(std::vector<PeerEnd>& ends) override;
+  void on_fetched(FetchCall& call, const FetchOutcome& outcome) override;
+  void on_over(FetchCall& call) override { remove(call); }
+  void on_greeted(GreetCall& call, Result<HelloAnswer> answer) override;
+
+ private:
+  // What is known of a host.
+  struct Record {
+    PeerHealth health{};
+    std::set<FetchOutcome::Kind> warned{};
+  };
+
+  void take_events();
+  const PeerLine& line_of(HostIndex host) const {
+    FORELOAD_CHECK(host < lines_.size() && lines_[host].channel != nullptr, "only hosts with an address are asked");
+    return lines_[host];
+  }
+  // Makes it known; then it may be started.
+  template <typename Call>
+  Call& keep(std::unique_ptr<Call> call) FORELOAD_EXCLUDES(mutex_);
+  void remove(PeerCall& call) FORELOAD_EXCLUDES(mutex_);
+  void probe(HostIndex host);
+  void warn(HostIndex host, FetchOutcome::Kind cause, const std::string& what) FORELOAD_REQUIRES(mutex_);
+
+  std::vector<std::byte> hello_;
+  std::vector<PeerLine> lines_;
+  grpc::CompletionQueue queue_;
+  std::optional<Thread> thread_;
+
+  Mutex mutex_;
+  CondVar changed_;  // any of these
+  std::vector<Record> records_ FORELOAD_GUARDED_BY(mutex_);
+  std::map<PeerCall*, std::unique_ptr<PeerCall>> calls_ FORELOAD_GUARDED_BY(mutex_);
+  std::map<PeerCall*, std::optional<Result<HelloAnswer>>> awaited_ FORELOAD_GUARDED_BY(mutex_);  // by greet()
+  std::vector<PeerEnd> ends_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
+  bool woken_ FORELOAD_GUARDED_BY(mutex_) = false;
+};
+
+GrpcPeers::Client::~Client() {
+  {
+    MutexLock lock(mutex_);
+    for (auto& [call, owned] : calls_) call->cancel();
+    while (!calls_.empty()) changed_.wait(mutex_);
+  }
+  queue_.Shutdown();
+  if (!thread_) take_events();  // a queue must have been emptied
+  thread_.reset();
+}
+
+Status GrpcPeers::Client::start(const GrpcPeersOptions& options) {
+  for (const std::string& address : options.addresses) {
+    lines_.emplace_back();
+    if (address.empty()) continue;
+    FORELOAD_ASSIGN(lines_.back(), PeerLine::open(address, options.credentials));
+  }
+  hello_ = encode(options.hello);
+  {
+    MutexLock lock(mutex_);
+    records_.resize(lines_.size());
+  }
+  auto thread = Thread::start("fl-peer-fetch", [this] { take_events(); });
+  if (!thread) return std::move(thread).error();
+  thread_.emplace(std::move(*thread));
+  return {};
+}
+
+void GrpcPeers::Client::take_events() {
+  void* call = nullptr;
+  bool ok = false;
+  while (queue_.Next(&call, &ok)) static_cast<PeerCall*>(call)->on_event(ok);
+}
+
+template <typename Call>
+Call& GrpcPeers::Client::keep(std::unique_ptr<Call> call) {
+  Call& kept = *call;
+  MutexLock lock(mutex_);
+  calls_.emplace(&kept, std::move(call));
+  return kept;
+}
+
+void GrpcPeers::Client::remove(PeerCall& call) {
+  std::unique_ptr<PeerCall> gone;  // destroyed without the lock
+  MutexLock lock(mutex_);
+  gone = std::move(calls_.at(&call));
+  calls_.erase(&call);
+  if (calls_.empty()) changed_.notify_all();
+}
+
+void GrpcPeers::Client::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) {
+  const PeerLine& line = line_of(host);
+  auto advice = PeerHealth::Advice::kLeave;
+  {
+    const Time time = now();
+    MutexLock lock(mutex_);
+    if (deadline > time) advice = records_[host].health.advise(time);
+    if (advice != PeerHealth::Advice::kUse) {
+      for (const PeerWant& want : wants) ends_.push_back({want.token, PeerResult::kUnreachable});
+      changed_.notify_all();
+    }
+  }
+  if (advice == PeerHealth::Advice::kProbe) probe(host);
+  if (advice != PeerHealth::Advice::kUse) return;
+  while (!wants.empty()) {
+    const auto some = wants.first(std::min(wants.size(), kMostIds));
+    wants = wants.subspan(some.size());
+    FetchRequest request{.key = key};
+    request.ids.reserve(some.size());
+    for (const PeerWant& want : some) request.ids.push_back(want.id);
+    keep(std::make_unique<FetchCall>(*this, host, some)).start(line, queue_, request, deadline);
+  }
+}
+
+void GrpcPeers::Client::probe(HostIndex host) {
+  keep(std::make_unique<GreetCall>(*this, host)).start(line_of(host), queue_, hello_, now() + kProbeTime);
+}
+
+void GrpcPeers::Client::wait(std::vector<PeerEnd>& ends, Time until) {
+  MutexLock lock(mutex_);
+  while (ends_.empty() && !woken_ && now() < until) changed_.wait_until(mutex_, until);
+  ends.insert(ends.end(), ends_.begin(), ends_.end());
+  ends_.clear();
+  woken_ = false;
+}
+
+void GrpcPeers::Client::wake() {
+  MutexLock lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+std::vector<std::string> GrpcPeers::Client::take_warnings() {
+  MutexLock lock(mutex_);
+  return std::exchange(warnings_, {});
+}
+
+void GrpcPeers::Client::warn(HostIndex host, FetchOutcome::Kind cause, const std::string& what) {
+  if (!records_[host].warned.insert(cause).second) return;
+  warnings_.push_back(fmt::format("peer {}: {}", lines_[host].address, what));
+}
+
+void GrpcPeers::Client::on_ends(std::vector<PeerEnd>& ends) {
+  MutexLock lock(mutex_);
+  if (ends_.empty()) changed_.notify_all();
+  ends_.insert(ends_.end(), ends.begin(), ends.end());
+  ends.clear();
+}
+
+void GrpcPeers::Client::on_fetched(FetchCall& call, const FetchOutcome& outcome) {
+  MutexLock lock(mutex_);
+  PeerHealth& health = records_[call.host()].health;
+  if (outcome.kind == FetchOutcome::Kind::kGood) return health.on_fetched(call.begun());
+  // Who refuses what is asked for is there, and other requests may be served.
+  if (outcome.kind != FetchOutcome::Kind::kRefused) health.on_failed(call.begun(), now());
+  warn(call.host(), outcome.kind, text_of(outcome));
+}
+
+void GrpcPeers::Client::on_greeted(GreetCall& call, Result<HelloAnswer> answer) {
+  {
+    MutexLock lock(mutex_);
+    Record& record = records_[call.host()];
+    if (answer) {
+      record.health.on_hello(answer->nonce, now());
+    } else {
+      record.health.on_silence(now());
+    }
+    const auto awaited = awaited_.find(&call);
+    if (awaited != awaited_.end()) {
+      awaited->second = std::move(answer);
+      changed_.notify_all();
+    } else if (!answer && answer.error().code == Code::kMismatch) {
+      warn(call.host(), FetchOutcome::Kind::kRefused, answer.error().message);
+    }
+  }
+  remove(call);
+}
+
+Result<HelloAnswer> GrpcPeers::Client::greet(HostIndex host, Time deadline) {
+  const PeerLine& line = line_of(host);
+  GreetCall& call = keep(std::make_unique<GreetCall>(*this, host));
+  {
+    MutexLock lock(mutex_);
+    awaited_[&call];
+  }
+  call.start(line, queue_, hello_, deadline);
+  MutexLock lock(mutex_);
+  auto& reply = awaited_[&call];
+  while (!reply) changed_.wait(mutex_);
+  Result<HelloAnswer> answer = std::move(*reply);
+  awaited_.erase(&call);
+  if (answer) return answer;
+  return Error{answer.error().code, fmt::format("peer {}: {}", line.address, answer.error().message)};
+}
+
+void GrpcPeers::Client::greeted(HostIndex host, std::uint64_t nonce) {
+  (void)line_of(host);
+  bool unsure = false;
+  {
+    MutexLock lock(mutex_);
+    unsure = records_[host].health.on_greeted(nonce);
+  }
+  if (unsure) probe(host);
+}
+
+Result<std::unique_ptr<GrpcPeers>> GrpcPeers::open(const GrpcPeersOptions& options) {
+  auto client = std::make_unique<Client>();
+  FORELOAD_TRY(client->start(options));
+  return std::unique_ptr<GrpcPeers>(new GrpcPeers(std::move(client)));
+}
+
+GrpcPeers::GrpcPeers(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+GrpcPeers::~GrpcPeers() = default;
+
+void GrpcPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) {
+  client_->fetch(host, key, wants, deadline);
+}
+void GrpcPeers::wait(std::vector<PeerEnd>& ends, Time until) {
+  client_->wait(ends, until);
+}
+void GrpcPeers::wake() {
+  client_->wake();
+}
+std::vector<std::string> GrpcPeers::take_warnings() {
+  return client_->take_warnings();
+}
+Result<HelloAnswer> GrpcPeers::greet(HostIndex host, Time deadline) {
+  return client_->greet(host, deadline);
+}
+void GrpcPeers::greeted(HostIndex host, std::uint64_t nonce) {
+  client_->greeted(host, nonce);
+}
+
+}  // namespace foreload
