@@ -20,3 +20,6 @@ foreload_bench(host SOURCES host.cc host_balance.cc host_jobs.cc host_members.cc
 foreload_bench(loader SOURCES loader.cc)
 foreload_bench(prep SOURCES prep.cc)
 foreload_bench(storage SOURCES storage.cc storage_disk.cc storage_model.cc storage_objects.cc)
+if(FORELOAD_MPI)
+  foreload_bench(peers_mpi SOURCES peers_mpi.cc LIBRARIES foreload_peers_mpi)
+endif()
