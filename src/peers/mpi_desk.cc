@@ -48,13 +48,16 @@ void MpiDesk::take(std::vector<MpiLanding>& landings) {
 }
 
 void MpiDesk::give_back(std::span<std::byte> bytes) {
-  bool was_out = false;
+  bool poke = false;
   {
     MutexLock lock(mutex_);
-    was_out = free_.empty();
     free_.push_back(bytes.data());
+    --landed_pieces_;
+    // Not at the first: both threads would sleep and wake in turns.
+    poke = starved_ && landed_pieces_ <= kMostLanded / 2;
+    if (poke) starved_ = false;
   }
-  if (was_out) bump(poked_);
+  if (poke) bump(poked_);
 }
 
 void MpiDesk::wait_landed(std::uint32_t seen, Time until) const {
@@ -96,14 +99,20 @@ bool MpiDesk::serve_calls() {
 
 std::span<std::byte> MpiDesk::take_piece() {
   MutexLock lock(mutex_);
+  starved_ = landed_pieces_ + shelf_.size() >= kMostLanded || (free_.empty() && pieces_.size() == kMostPieces);
+  if (starved_) return {};
   if (free_.empty()) {
-    if (pieces_.size() == kMostPieces) return {};
     pieces_.emplace_back(new std::byte[kPiece]);
     return {pieces_.back().get(), kPiece};
   }
   std::byte* piece = free_.back();
   free_.pop_back();
   return {piece, kPiece};
+}
+
+void MpiDesk::drop_piece(std::span<std::byte> piece) {
+  MutexLock lock(mutex_);
+  free_.push_back(piece.data());
 }
 
 void MpiDesk::land(const MpiLanding& landing) {
@@ -116,6 +125,7 @@ void MpiDesk::show_landings() {
   {
     MutexLock lock(mutex_);
     landings_.insert(landings_.end(), shelf_.begin(), shelf_.end());
+    for (const MpiLanding& landing : shelf_) landed_pieces_ += landing.bytes.empty() ? 0 : 1;
   }
   shelf_.clear();
   bump(landed_);

@@ -38,6 +38,8 @@ class MpiDesk {
  public:
   static constexpr Bytes kPiece = 256_KiB;
   static constexpr unsigned kMostPieces = 272;  // one for every read, and some that are being copied
+  // Of these: landed, and not given back. Few, so that a core's cache still has them when they are copied.
+  static constexpr unsigned kMostLanded = 16;
 
   MpiDesk() = default;
   MpiDesk(const MpiDesk&) = delete;
@@ -47,7 +49,7 @@ class MpiDesk {
   // Runs it in MPI's thread, and waits until it is done; false: that thread has ended.
   bool call(const std::function<void()>& body);
   void take(std::vector<MpiLanding>& landings);
-  void give_back(std::span<std::byte> bytes);
+  void give_back(std::span<std::byte> bytes);  // of a landing
   // A landing or wake() after landed() was read ends wait_landed() of that value.
   std::uint32_t landed() const { return landed_.load(std::memory_order_acquire); }
   void wait_landed(std::uint32_t seen, Time until) const;
@@ -58,7 +60,8 @@ class MpiDesk {
   // For MPI's thread.
   bool take_asks(std::vector<MpiAsk>& asks);
   bool serve_calls();
-  std::span<std::byte> take_piece();  // empty: all are in use
+  std::span<std::byte> take_piece();  // empty: too many are in use
+  void drop_piece(std::span<std::byte> piece);  // it does not land
   void land(const MpiLanding& landing);
   void show_landings();
   // Anything above after poked() was read ends rest() of that value.
@@ -88,6 +91,8 @@ class MpiDesk {
   std::vector<MpiLanding> landings_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<std::byte[]>> pieces_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<std::byte*> free_ FORELOAD_GUARDED_BY(mutex_);  // the last was used last: caches have it
+  std::size_t landed_pieces_ FORELOAD_GUARDED_BY(mutex_) = 0;
+  bool starved_ FORELOAD_GUARDED_BY(mutex_) = false;  // a piece was asked for in vain
   std::vector<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
 };
 

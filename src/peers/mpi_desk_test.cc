@@ -16,14 +16,35 @@ TEST(MpiDeskTest, PiecesAreBoundedAndTheLastOneGivenIsTheNextTaken) {
   std::vector<std::span<std::byte>> pieces;
   for (auto piece = desk.take_piece(); !piece.empty(); piece = desk.take_piece()) pieces.push_back(piece);
   ASSERT_EQ(pieces.size(), MpiDesk::kMostPieces);
-  const std::uint32_t seen = desk.poked();
-  desk.give_back(pieces[3].first(10));
-  EXPECT_NE(desk.poked(), seen) << "somebody may wait for it";
-  desk.give_back(pieces[5]);
+  desk.drop_piece(pieces[3]);
+  desk.drop_piece(pieces[5]);
   EXPECT_EQ(desk.take_piece().data(), pieces[5].data());
+  EXPECT_EQ(desk.take_piece().data(), pieces[3].data());
+  const std::uint32_t seen = desk.poked();
+  EXPECT_TRUE(desk.take_piece().empty());
+  desk.land({.bytes = pieces[7].first(10)});
+  desk.show_landings();
+  desk.give_back(pieces[7].first(10));
+  EXPECT_NE(desk.poked(), seen) << "somebody waits for it";
   const std::span<std::byte> again = desk.take_piece();
-  EXPECT_EQ(again.data(), pieces[3].data());
+  EXPECT_EQ(again.data(), pieces[7].data());
   EXPECT_EQ(again.size(), MpiDesk::kPiece);
+}
+
+TEST(MpiDeskTest, WhenMuchHasLandedNothingIsReadUntilHalfOfItIsTaken) {
+  MpiDesk desk;
+  for (unsigned i = 0; i < MpiDesk::kMostLanded; ++i) desk.land({.serial = i, .bytes = desk.take_piece().first(1)});
+  EXPECT_TRUE(desk.take_piece().empty());
+  desk.show_landings();
+  std::vector<MpiLanding> landings;
+  desk.take(landings);
+  ASSERT_EQ(landings.size(), MpiDesk::kMostLanded);
+  const std::uint32_t seen = desk.poked();
+  for (unsigned i = 0; i < MpiDesk::kMostLanded; ++i) {
+    EXPECT_EQ(desk.poked() == seen, i < MpiDesk::kMostLanded / 2) << i;
+    desk.give_back(landings[i].bytes);
+  }
+  EXPECT_FALSE(desk.take_piece().empty());
 }
 
 // The other side of the desk: serves calls and echoes asks until it is told to end.

@@ -212,7 +212,7 @@ bool MpiReads::test_all() {
 
 void MpiReads::end(std::size_t index, PeerResult result) {
   Flight& flight = flights_[index];
-  if (!flight.piece.empty()) desk_.give_back(flight.piece);
+  if (!flight.piece.empty()) desk_.drop_piece(flight.piece);
   desk_.land({.serial = flight.ask.serial, .result = result});
   finish(index);
 }

@@ -30,7 +30,8 @@ class MpiReads {
   // Asks hosts that let a read wait to look more often.
   void hurry(Time now);
   void drain();  // no flight takes another get
-  unsigned flying() const { return static_cast<unsigned>(flights_.size() - free_.size()); }
+  std::size_t flying() const { return flights_.size() - free_.size(); }
+  bool waits() const { return flying() > roomless_.size(); }  // for the network
 
  private:
   enum class Stage { kSlot, kRoom, kData, kAgain };

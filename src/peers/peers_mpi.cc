@@ -83,7 +83,7 @@ class MpiPeers::Worker {
       return;
     }
     reads.hurry(time);
-    if (time < std::max(busy_until_, job_->hurried_until())) return;
+    if (time < job_->hurried_until() || (reads.waits() && time < busy_until_)) return;
     desk_.rest(seen, time + pause_);
     pause_ = std::min(2 * pause_, kLongPause);
   }
