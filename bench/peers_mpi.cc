@@ -6,16 +6,18 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/machine.h"
 #include "base/region.h"
+#include "probe/child.h"
 #include "probe/loader_rates.h"
 #include "report.h"
 #include "tier/shared_arena.h"
@@ -151,14 +153,16 @@ class BareLoop {
   std::vector<MPI_Aint> theirs_;
 };
 
-Status compare(MpiPeers& peers, const BareLoop& bare, Shelf& shelf, const Settings& settings, BenchReport& report) {
+using Figures = nlohmann::json;
+
+Result<Figures> compare(MpiPeers& peers, const BareLoop& bare, Shelf& shelf, unsigned rounds) {
   Reader reader(peers);
   std::uint64_t expected = 0;
   for (SampleId id = 0; id < kSamples; ++id) expected += hash_bytes(shelf.bytes_of(id));  // both have the same
   std::vector<double> rates;
   std::vector<double> cpu;
   std::vector<double> walls;
-  for (unsigned round = 0; round <= settings.rounds; ++round) {
+  for (unsigned round = 0; round <= rounds; ++round) {
     bool right = true;
     const Spent ours = measure([&] { right = reader.ours(); });
     Spent theirs;
@@ -167,16 +171,35 @@ Status compare(MpiPeers& peers, const BareLoop& bare, Shelf& shelf, const Settin
     if (round == 0) continue;  // first touches
     rates.push_back(theirs.wall / ours.wall);
     cpu.push_back(ours.cpu / theirs.cpu);
-    walls.push_back(ours.wall / static_cast<double>(kSamples));
+    walls.push_back(1e6 * ours.wall / static_cast<double>(kSamples));
   }
-  report.add("cluster/mpi", median(rates), "ratio", 0.75, true,
-             fmt::format("rate of MpiPeers over a bare loop of the same gets and the same xxh3, {} x 110 KB, two "
-                         "processes, median of {} rounds in turn: {:.1f} us per sample, {:.2f} of the bare loop's CPU",
-                         kSamples, settings.rounds, 1e6 * median(walls), median(cpu)));
-  return {};
+  return Figures{{"ratio", median(rates)}, {"cpu", median(cpu)}, {"us", median(walls)}};
 }
 
-int serve(const Settings& settings) {
+// One sample at a time, from a host that has had nothing to do for a while; and what both spend doing nothing.
+Result<Figures> rested(MpiPeers& peers) {
+  std::vector<std::byte> into(kLength);
+  std::vector<double> waits;
+  for (SampleId id = 0; id < 50; ++id) {
+    std::this_thread::sleep_for(30ms);
+    const PeerWant want{.id = id, .into = into};
+    std::vector<PeerEnd> ends;
+    const Time start = now();
+    peers.fetch(1, kKey, std::span(&want, 1), start + 60s);
+    peers.wait(ends, start + 60s);
+    if (ends.empty() || ends[0].result != PeerResult::kHere) return Error{Code::kIo, "a sample did not come"};
+    waits.push_back(1e3 * seconds(now() - start));
+  }
+  std::this_thread::sleep_for(100ms);
+  const double cpu = cpu_seconds();
+  std::this_thread::sleep_for(3s);
+  const double idle = (cpu_seconds() - cpu) / 3;
+  std::ranges::sort(waits);
+  return Figures{{"median", waits[waits.size() / 2]}, {"worst", waits.back()}, {"idle", idle}};
+}
+
+// A process of the job. The one that reads prints its figures.
+int serve(bool rates, unsigned rounds) {
   const auto fail = [](const Error& error) {
     fmt::print(stderr, "bench/peers_mpi: {}\n", error.message);
     return 2;
@@ -186,15 +209,51 @@ int serve(const Settings& settings) {
   MpiPeers& peers = **opened;
   Shelf shelf;
   BareLoop bare;
-  peers.in_mpi([&] { bare.open(shelf); });
-  BenchReport report;
-  Status done = peers.expose(kKey, shelf.memory(), kSamples);
-  if (done.ok()) done = peers.exchange("", now() + 60s).ok() ? Status() : Error{Code::kIo, "the other did not come"};
-  if (done.ok() && peers.host() == 0) done = compare(peers, bare, shelf, settings, report);
-  if (!done.ok()) return fail(done.error());
-  (void)peers.exchange("", now() + 600s);
-  peers.in_mpi([&] { bare.close(); });
-  return peers.host() == 0 ? report.print(settings.json) : 0;
+  if (rates) peers.in_mpi([&] { bare.open(shelf); });
+  if (const Status done = peers.expose(kKey, shelf.memory(), kSamples); !done.ok()) return fail(done.error());
+  if (const auto met = peers.exchange("", now() + 60s); !met.ok()) return fail(met.error());
+  Result<Figures> figures = Figures();
+  if (peers.host() == 0) figures = rates ? compare(peers, bare, shelf, rounds) : rested(peers);
+  if (!figures.ok()) return fail(figures.error());
+  if (const auto met = peers.exchange("", now() + 600s); !met.ok()) return fail(met.error());
+  if (rates) peers.in_mpi([&] { bare.close(); });
+  if (peers.host() == 0) fmt::print("{}\n", figures->dump());
+  return 0;
+}
+
+Result<Figures> run_job(const std::vector<std::string>& options, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n",
+                                      "2"};
+  command.insert(command.end(), options.begin(), options.end());
+  command.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  FORELOAD_ASSIGN(const std::string text, output_of(command));
+  Figures figures = Figures::parse(text, nullptr, false);
+  if (!figures.is_object()) return Error{Code::kIo, "the job reported nothing"};
+  return figures;
+}
+
+void rate_row(unsigned rounds, BenchReport& report) {
+  const auto job = run_job({}, {"--job", "rates", std::to_string(rounds)});
+  if (!job.ok()) return report.skip("cluster/mpi", job.error().message);
+  report.add("cluster/mpi", (*job)["ratio"], "ratio", 0.75, true,
+             fmt::format("rate of MpiPeers over a bare loop of the same gets and the same xxh3, {} x 110 KB, two "
+                         "processes, median of {} rounds in turn: {:.1f} us per sample; both threads together take "
+                         "{:.2f} of the bare loop's CPU",
+                         kSamples, rounds, (*job)["us"].get<double>(), (*job)["cpu"].get<double>()));
+}
+
+void rest_rows(BenchReport& report) {
+  // What a network without remote reads of memory comes down to.
+  const std::vector<std::string> sockets = {
+      "--mca", "osc", "pt2pt", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"};
+  const auto job = run_job(sockets, {"--job", "rested", "0"});
+  if (!job.ok()) return report.skip("cluster/mpi_idle", job.error().message);
+  report.add("cluster/mpi_idle", (*job)["idle"], "core", 0.03, false, "a process without work, over 3 s");
+  report.note(
+      "cluster/mpi_rested", (*job)["median"], "ms",
+      fmt::format("a sample of 110 KB over sockets from a host that has rested, median of 50; the worst: {:.1f} ms",
+                  (*job)["worst"].get<double>()));
 }
 
 Result<Settings> parse(const std::vector<std::string>& words) {
@@ -211,26 +270,21 @@ Result<Settings> parse(const std::vector<std::string>& words) {
   return settings;
 }
 
-// Under mpirun, or as it is: MPI starts a job of one, which has nobody to read from.
-int start_job(const Settings& settings) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string rounds = std::to_string(settings.rounds);
-  const char* json = settings.json ? "--json" : nullptr;
-  ::execlp("mpirun", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", program.c_str(), "--rounds",
-           rounds.c_str(), json, nullptr);
-  BenchReport report;
-  report.skip("cluster/mpi", "there is no mpirun (openmpi-bin)");
-  return report.print(settings.json);
-}
-
 }  // namespace
 }  // namespace foreload
 
 int main(int argc, char** argv) {
-  const auto settings = foreload::parse({argv + 1, argv + argc});
+  const std::vector<std::string> words{argv + 1, argv + argc};
+  if (words.size() == 3 && words[0] == "--job") {
+    return foreload::serve(words[1] == "rates", static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)));
+  }
+  const auto settings = foreload::parse(words);
   if (!settings.ok()) {
     fmt::print(stderr, "bench/peers_mpi: {}\n", settings.error().message);
     return 2;
   }
-  return std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr ? foreload::start_job(*settings) : foreload::serve(*settings);
+  foreload::BenchReport report;
+  foreload::rate_row(settings->rounds, report);
+  foreload::rest_rows(report);
+  return report.print(settings->json);
 }

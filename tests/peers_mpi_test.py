@@ -16,10 +16,11 @@ import time
 import unittest
 
 PROGRAM = ""
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
 # What a network without remote reads of memory comes down to: sockets, and gets that the other side has to answer.
 SOCKETS = ["--mca", "osc", "pt2pt", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo", "-x", "FORELOAD_TEST_SOCKETS=1"]
 DEADLINE = 300  # seconds; far more than a job needs
+PATIENCE = 60
 
 
 def shared_memory():
@@ -61,7 +62,7 @@ class Job:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.kill()  # its processes end with it
+            self.process.terminate()  # and mpirun ends what it has started
         self.process.stdout.close()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -85,8 +86,8 @@ class PeersMpiTest(unittest.TestCase):
     def test_two_hosts_over_sockets(self):
         self.passes(2, options=SOCKETS)
 
-    def test_one_host(self):
-        self.passes(1, "--gtest_filter=*AllReadFromAll*:*AWakeEnds*")
+    def test_one_host_has_nobody_to_read_from(self):
+        self.passes(1, "--gtest_filter=*AHostAlone*:*AWakeEnds*:*WithoutWork*")
 
     def test_a_killed_host_ends_the_job_and_leaves_nothing(self):
         before = shared_memory()
@@ -96,11 +97,14 @@ class PeersMpiTest(unittest.TestCase):
                 line = job.process.stdout.readline()
                 self.assertTrue(line, "the job ended by itself")
                 pids += [int(pid) for pid in re.findall(r"^pid (\d+)$", line)]
+            start = time.monotonic()
             os.kill(pids[2], signal.SIGKILL)
-            self.assertTrue(wait_until(lambda: job.process.poll() is not None, 10), "mpirun goes on")
+            # Ten seconds are enough, but not on a machine that is given to others.
+            self.assertTrue(wait_until(lambda: job.process.poll() is not None, PATIENCE), "mpirun goes on")
             self.assertNotEqual(job.process.returncode, 0)
-            self.assertTrue(wait_until(lambda: is_session_empty(job.process.pid), 10), "processes are left")
-            self.assertTrue(wait_until(lambda: not (shared_memory() - before), 10), shared_memory() - before)
+            self.assertTrue(wait_until(lambda: is_session_empty(job.process.pid), PATIENCE), "processes are left")
+            self.assertTrue(wait_until(lambda: not (shared_memory() - before), PATIENCE), shared_memory() - before)
+            print(f"nothing is left after {time.monotonic() - start:.1f} s", file=sys.stderr)
 
 
 def main():

@@ -60,7 +60,7 @@ class MpiDesk {
   // For MPI's thread.
   bool take_asks(std::vector<MpiAsk>& asks);
   bool serve_calls();
-  std::span<std::byte> take_piece();  // empty: too many are in use
+  std::span<std::byte> take_piece();            // empty: too many are in use
   void drop_piece(std::span<std::byte> piece);  // it does not land
   void land(const MpiLanding& landing);
   void show_landings();

@@ -306,6 +306,13 @@ TEST(PeersMpiTest, AStoppedHostCostsOneDeadlineAndWritesNothingLater) {
   meet();
 }
 
+TEST(PeersMpiTest, AHostAloneHasNobodyToReadFrom) {
+  if (peers->hosts() > 1) GTEST_SKIP() << "it is not";
+  EXPECT_EQ(meet("mine"), std::vector<std::string>{"mine"});
+  Shelf shelf;
+  EXPECT_EQ(fetch_one(0, 1).result, PeerResult::kRefused);
+}
+
 TEST(PeersMpiTest, AWakeEndsAWait) {
   std::vector<PeerEnd> ends;
   std::thread waker([] {
