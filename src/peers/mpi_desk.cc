@@ -5,7 +5,7 @@
 namespace foreload {
 namespace {
 
-constexpr std::size_t kShelf = 8;  // landings that are shown together: showing wakes somebody
+constexpr std::size_t kShelf = 4;  // landings that are shown together: showing wakes somebody
 
 void bump(std::atomic<std::uint32_t>& word) {
   word.fetch_add(1, std::memory_order_release);

@@ -39,7 +39,7 @@ class MpiDesk {
   static constexpr Bytes kPiece = 256_KiB;
   static constexpr unsigned kMostPieces = 272;  // one for every read, and some that are being copied
   // Of these: landed, and not given back. Few, so that a core's cache still has them when they are copied.
-  static constexpr unsigned kMostLanded = 16;
+  static constexpr unsigned kMostLanded = 8;
 
   MpiDesk() = default;
   MpiDesk(const MpiDesk&) = delete;
