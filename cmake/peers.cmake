@@ -1,16 +1,10 @@
 # Transports between hosts: static libraries that only agents, their tests and their benchmarks link, never the library.
 #   FORELOAD_GRPC   OFF leaves gRPC out; on where it is found
-
-# What is said between hosts needs no transport to be fuzzed.
-if(TARGET fuzz_peer_wire)
-  target_sources(fuzz_peer_wire PRIVATE src/peers/answer.cc src/peers/wire.cc)
-endif()
+#   FORELOAD_MPI    the same for MPI
 
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
 option(FORELOAD_GRPC "Build peers over gRPC" ${GRPC_FOUND})
-if(FORELOAD_GRPC AND NOT GRPC_FOUND)
-  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51")
-elseif(FORELOAD_GRPC)
+if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
     src/peers/answer.cc
     src/peers/credentials.cc
@@ -20,13 +14,17 @@ elseif(FORELOAD_GRPC)
     src/peers/peers_grpc_server.cc
     src/peers/wire.cc)
   target_link_libraries(foreload_peers_grpc PUBLIC foreload_flags PkgConfig::GRPC OpenSSL::Crypto)
-  foreload_bench(peers_transport SOURCES peers_transport.cc LIBRARIES foreload_peers_grpc)
-  if(FORELOAD_TESTS)
-    foreload_unit_test(peers
-      SOURCES answer_test.cc credentials_test.cc peers_grpc_process_test.cc peers_grpc_test.cc
-              peers_grpc_trust_test.cc wire_test.cc
-      LIBRARIES foreload_peers_grpc)
-  endif()
 else()
   message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, or FORELOAD_GRPC is off")
+endif()
+
+set(MPI_CXX_SKIP_MPICXX ON)  # the C interface
+find_package(MPI QUIET COMPONENTS CXX)
+option(FORELOAD_MPI "Build peers over MPI" ${MPI_CXX_FOUND})
+if(FORELOAD_MPI AND MPI_CXX_FOUND)
+  add_library(foreload_peers_mpi STATIC
+    src/peers/mpi_desk.cc src/peers/mpi_directory.cc src/peers/mpi_job.cc src/peers/mpi_reads.cc src/peers/peers_mpi.cc)
+  target_link_libraries(foreload_peers_mpi PUBLIC foreload foreload_flags MPI::MPI_CXX)
+else()
+  message(STATUS "no peers over MPI: they need libopenmpi-dev, or FORELOAD_MPI is off")
 endif()

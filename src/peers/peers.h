@@ -11,11 +11,10 @@
 
 #include "foreload/result.h"
 #include "foreload/types.h"
+#include "plan/roster.h"
 #include "tier/lease.h"
 
 namespace foreload {
-
-using HostIndex = std::uint32_t;  // in the roster
 
 // Which samples are meant, and by which plan: in every message, and both sides must mean the same.
 struct PeerKey {

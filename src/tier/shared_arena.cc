@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <new>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3130616e65724146;  // "FArena01"
+constexpr std::uint64_t kMagic = 0x3230616e65724146;  // "FArena02"
 constexpr Bytes kPage = 4096;
 
 enum Phase : std::uint8_t { kAbsent = 0, kFlying = 1, kResident = 2 };
@@ -34,7 +37,23 @@ struct SharedArena::Header {
 struct SharedArena::Slot {
   std::atomic<std::uint64_t> word;
   std::atomic<std::uint64_t> offset;  // from the region's start; 0: no home
+  std::atomic<std::uint64_t> hash;    // of what is resident
 };
+
+SlotCopy SlotCopy::parse(std::span<const std::byte, kBytes> bytes) {
+  static_assert(sizeof(SharedArena::Slot) == kBytes);
+  std::array<std::uint64_t, 3> words;
+  std::memcpy(words.data(), bytes.data(), kBytes);
+  return {.word = words[0], .offset = words[1], .hash = words[2]};
+}
+
+bool SlotCopy::is_resident() const {
+  return ClaimWord::unpack(word).phase == kResident;
+}
+
+Bytes SharedArena::slot_offset(SampleId id) {
+  return whole_pages(sizeof(Header)) + id * sizeof(Slot);
+}
 
 Bytes SharedArena::table_bytes(std::uint64_t samples) {
   return whole_pages(sizeof(Header)) + whole_pages(samples * sizeof(Slot));
@@ -111,6 +130,11 @@ std::optional<Lease> SharedArena::lease(SampleId id, Bytes length) {
   return Lease(this, id, bytes);
 }
 
+std::optional<std::uint64_t> SharedArena::hash(SampleId id) const {
+  if (!is_resident(id)) return std::nullopt;
+  return slot(id).hash.load(std::memory_order_relaxed);
+}
+
 SharedArena::Begun SharedArena::begin(SampleId id, Bytes length, std::span<std::byte>& into) {
   into = bytes_of(id, length);
   if (into.empty()) return Begun::kNoHome;
@@ -139,11 +163,13 @@ SharedArena::Begun SharedArena::begin(SampleId id, Bytes length, std::span<std::
 
 Lease SharedArena::commit(SampleId id, Bytes length) {
   Slot& home = slot(id);
+  const std::span<const std::byte> bytes = bytes_of(id, length);
+  home.hash.store(hash_bytes(bytes), std::memory_order_relaxed);
   ClaimWord word = ClaimWord::unpack(home.word.load(std::memory_order_relaxed));
   word.phase = kResident;
   home.word.store(word.packed(), std::memory_order_release);
   header().used.fetch_add(footprint(length), std::memory_order_relaxed);
-  return Lease(this, id, bytes_of(id, length));
+  return Lease(this, id, bytes);
 }
 
 void SharedArena::abandon(SampleId id) {

@@ -3,9 +3,10 @@
 // moves absent → flying → resident and stays: one flight per sample over all processes, one copy of it. Other processes
 // are not trusted with addresses: what stands in the region is bounded before it is used. Any thread, never blocks.
 //
-//   [ header ][ slot table: N × 16 bytes ][ homes, in the order in which they will be needed first ]
+//   [ header ][ slot table: N × 24 bytes ][ homes, in the order in which they will be needed first ]
 //
-// Homes behind reserved() have no memory yet. Whoever needs one says so, and some member reserves more.
+// Homes behind reserved() have no memory yet. Whoever needs one says so, and some member reserves more. Beside word and
+// offset a slot has the hash of the sample's bytes, for readers on other hosts: they see copies that may be torn.
 #pragma once
 
 #include <atomic>
@@ -27,11 +28,26 @@ struct SharedArenaOptions {
   Bytes homes = 0;  // what the footprints of all homes add up to
 };
 
+// A copy of a slot, for a reader that does not have the region: it reads the slot, the bytes and the slot again. When
+// both slots are equal and the bytes have their hash, they are the sample's.
+struct SlotCopy {
+  static constexpr Bytes kBytes = 24;
+
+  std::uint64_t word = 0;
+  std::uint64_t offset = 0;  // of its bytes, from the region's start
+  std::uint64_t hash = 0;
+
+  static SlotCopy parse(std::span<const std::byte, kBytes> bytes);
+  bool is_resident() const;
+  bool operator==(const SlotCopy&) const = default;
+};
+
 class SharedArena : private LeaseBook {
  public:
   static Bytes footprint(Bytes length) { return (length + 15) / 16 * 16; }
   static Bytes region_bytes(const SharedArenaOptions& options);
   static Bytes table_bytes(std::uint64_t samples);  // at the region's start: reserved before format()
+  static Bytes slot_offset(SampleId id);            // from the region's start; SlotCopy::kBytes long
 
   // Gives homes to `next`'s samples until it has no more, or room is used up. REQUIRES: zeroed memory of
   // region_bytes().
@@ -47,6 +63,8 @@ class SharedArena : private LeaseBook {
   bool is_resident(SampleId id) const;
   // A lease if the sample is resident. REQUIRES: `length` is the sample's.
   std::optional<Lease> lease(SampleId id, Bytes length);
+  // xxh3 of the sample's bytes, as they were committed; nothing: it is not resident.
+  std::optional<std::uint64_t> hash(SampleId id) const;
 
   enum class Begun {
     kMine,       // read into `into`, then commit() or abandon()
@@ -70,6 +88,7 @@ class SharedArena : private LeaseBook {
   Bytes used() const;  // Σ footprint of what is resident; O(1)
 
  private:
+  friend struct SlotCopy;  // has its layout
   struct Header;
   struct Slot;
 

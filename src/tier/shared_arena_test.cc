@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/region.h"
 
 namespace foreload {
@@ -103,6 +104,49 @@ TEST(SharedArenaTest, TheFlightOfTheDeadIsTakenOver) {
   EXPECT_EQ(again->begin(3, length_of(3), into), SharedArena::Begun::kElsewhere);
 }
 
+SlotCopy copy_of(const SharedArena& arena, SampleId id) {
+  return SlotCopy::parse(arena.memory().subspan(SharedArena::slot_offset(id)).first<SlotCopy::kBytes>());
+}
+
+TEST(SharedArenaTest, WhoeverHasOnlyCopiesFindsASampleAndItsHash) {
+  Homes homes;
+  const auto arena = homes.member(0);
+  arena->reserved_to(arena->end());
+  std::span<std::byte> into;
+  const SampleId last = kSamples - 1;
+  EXPECT_EQ(arena->hash(last), std::nullopt);
+  EXPECT_FALSE(copy_of(*arena, last).is_resident());
+  ASSERT_EQ(arena->begin(last, length_of(last), into), SharedArena::Begun::kMine);
+  write(last, into);
+  const SlotCopy flying = copy_of(*arena, last);
+  EXPECT_FALSE(flying.is_resident());
+  EXPECT_EQ(arena->hash(last), std::nullopt);
+  (void)arena->commit(last, length_of(last));
+  const SlotCopy copy = copy_of(*arena, last);
+  EXPECT_NE(copy, flying);
+  EXPECT_TRUE(copy.is_resident());
+  const auto bytes = arena->memory().subspan(copy.offset, length_of(last));
+  EXPECT_TRUE(is_whole(last, bytes));
+  EXPECT_EQ(copy.hash, hash_bytes(bytes));
+  EXPECT_EQ(arena->hash(last), copy.hash);
+  EXPECT_LE(SharedArena::slot_offset(last) + SlotCopy::kBytes, SharedArena::table_bytes(kSamples));
+}
+
+TEST(SharedArenaTest, ASampleThatFailedOnceHasTheHashOfWhatLanded) {
+  Homes homes;
+  const auto arena = homes.member(0);
+  arena->reserved_to(arena->end());
+  std::span<std::byte> into;
+  ASSERT_EQ(arena->begin(5, length_of(5), into), SharedArena::Begun::kMine);
+  const SlotCopy first = copy_of(*arena, 5);
+  arena->abandon(5);
+  ASSERT_EQ(arena->begin(5, length_of(5), into), SharedArena::Begun::kMine);
+  EXPECT_NE(copy_of(*arena, 5).word, first.word) << "another life of the slot";
+  write(5, into);
+  EXPECT_EQ(arena->commit(5, length_of(5)).bytes().size(), length_of(5));
+  EXPECT_EQ(arena->hash(5), hash_bytes(into));
+}
+
 TEST(SharedArenaTest, HomesWithoutMemoryAreAskedForUntilGrowthEnds) {
   Homes homes;
   const auto arena = homes.member(0);
@@ -154,6 +198,7 @@ void read_all(Homes& homes, unsigned index, unsigned seed, std::array<std::atomi
     const SampleId id = missing[at];
     if (const auto lease = arena->lease(id, length_of(id))) {
       EXPECT_TRUE(is_whole(id, lease->bytes())) << id;
+      EXPECT_EQ(arena->hash(id), hash_bytes(lease->bytes())) << id;
       missing.erase(missing.begin() + static_cast<std::ptrdiff_t>(at));
       continue;
     }
