@@ -12,6 +12,7 @@
 #include "host/workshop.h"
 #include "host_report.h"
 #include "number_flag.h"
+#include "peers/credentials.h"
 #include "serve/metrics.h"
 #include "serve/metrics_server.h"
 #include "signals.h"
@@ -24,7 +25,9 @@ constexpr const char* kExamples =
     "                                              host job7, and keep its cache warm\n"
     "  foreload agent --host job7 --status         who is there, and how it goes\n"
     "  foreload agent --host job7 --metrics 9464   tell Prometheus, on this machine,\n"
-    "                                              at http://127.0.0.1:9464/metrics";
+    "                                              at http://127.0.0.1:9464/metrics\n"
+    "  foreload agent --make-credentials job-keys  keys with which the agents of a job\n"
+    "                                              over several machines know each other";
 
 constexpr Duration kLook = std::chrono::milliseconds(100);
 constexpr Bytes kScratch = 32_MiB;  // of a worker
@@ -33,6 +36,7 @@ struct AgentOptions {
   std::string host;
   std::string memory;
   std::string metrics;
+  std::string credentials;  // folder to make
   unsigned workers = 0;
   bool status = false;
 };
@@ -114,13 +118,28 @@ Result<Json> serve(const AgentOptions& options, const Output& output) {
   return Error{Code::kCancelled, "stopped by a signal"};
 }
 
+Result<Json> write_credentials(const std::string& folder, const Output& output) {
+  FORELOAD_TRY(make_credentials(folder));
+  output.line(
+      "{} holds new credentials for the agents of one job, valid for 30 days: whoever has them is a peer. Copy "
+      "the folder to every machine of the job, over something safe, and nowhere else",
+      folder);
+  return Json{{"credentials", folder}};
+}
+
+Result<Json> run_agent(const AgentOptions& options, const Output& output) {
+  if (!options.credentials.empty()) return write_credentials(options.credentials, output);
+  if (options.host.empty()) return Error{Code::kInvalid, "--host is missing: name the host to join"};
+  return options.status ? status(options, output) : serve(options, output);
+}
+
 }  // namespace
 
 Command agent_command(CLI::App& app) {
   auto options = std::make_shared<AgentOptions>();
   CLI::App* command = add_command(
       app, "agent", "Join a host without consuming: lend CPUs, keep its cache warm between jobs", kExamples);
-  command->add_option("--host", options->host, "Name of the host")->required()->check(refuse_empty);
+  CLI::Option* const host = command->add_option("--host", options->host, "Name of the host")->check(refuse_empty);
   command->add_option("--memory", options->memory,
                       "Budget of the whole host (64GiB); default: what it has, or half of what is free");
   add_number(*command, "--workers", options->workers, "Prep threads; 0: one per usable core");
@@ -129,9 +148,14 @@ Command agent_command(CLI::App& app) {
                    "Serve metrics for Prometheus: PORT (on this machine only), HOST:PORT or [::1]:PORT; port 0: any")
       ->check(refuse_empty);
   command->add_flag("--status", options->status, "Show the host instead of joining it")->excludes("--metrics");
-  return {command, [options](const Output& output) {
-            return options->status ? status(*options, output) : serve(*options, output);
-          }};
+  command
+      ->add_option("--make-credentials", options->credentials,
+                   "Make this folder, with keys for the agents of one job over several machines, and join nothing")
+      ->check(refuse_empty)
+      ->excludes(host)
+      ->excludes("--status")
+      ->excludes("--metrics");
+  return {command, [options](const Output& output) { return run_agent(*options, output); }};
 }
 
 }  // namespace foreload

@@ -29,7 +29,7 @@ add_executable(foreload_cli
   apps/token_flags.cc
   apps/top.cc
   apps/warm_flags.cc)
-target_link_libraries(foreload_cli PRIVATE foreload foreload_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_link_libraries(foreload_cli PRIVATE foreload foreload_flags foreload_peers CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.
 target_compile_options(foreload_cli PRIVATE -O1)

@@ -2,18 +2,19 @@
 #   FORELOAD_GRPC   OFF leaves gRPC out; on where it is found
 #   FORELOAD_MPI    the same for MPI
 
+# What agents say to each other, and show: without any transport.
+add_library(foreload_peers STATIC src/peers/answer.cc src/peers/credentials.cc src/peers/wire.cc)
+target_link_libraries(foreload_peers PUBLIC foreload_flags OpenSSL::Crypto)
+
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
 option(FORELOAD_GRPC "Build peers over gRPC" ${GRPC_FOUND})
 if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
-    src/peers/answer.cc
-    src/peers/credentials.cc
     src/peers/peers_grpc_calls.cc
     src/peers/peers_grpc_client.cc
     src/peers/peers_grpc_parts.cc
-    src/peers/peers_grpc_server.cc
-    src/peers/wire.cc)
-  target_link_libraries(foreload_peers_grpc PUBLIC foreload_flags PkgConfig::GRPC OpenSSL::Crypto)
+    src/peers/peers_grpc_server.cc)
+  target_link_libraries(foreload_peers_grpc PUBLIC foreload_peers PkgConfig::GRPC)
 else()
   message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, or FORELOAD_GRPC is off")
 endif()

@@ -170,6 +170,15 @@ class HostTest(unittest.TestCase):
         self.assertIn(f"{agent.pid}   no learner, ", shown.stdout)
         self.assertTrue(all(len(line) <= 100 for line in shown.stdout.splitlines()), shown.stdout)
 
+    def test_an_agent_makes_credentials_once_and_joins_nothing(self):
+        folder = self.top / "keys"
+        for expected in (0, 2):
+            made = subprocess.run([FORELOAD, "agent", "--make-credentials", folder], capture_output=True, text=True)
+            self.assertEqual(made.returncode, expected, made.stderr)
+        self.assertIn("never overwritten", made.stderr)
+        self.assertEqual({path.name: path.stat().st_mode & 0o77 for path in folder.iterdir()},
+                         {"ca.pem": 0o44, "agent.pem": 0o44, "agent.key": 0})
+
     def test_another_budget_is_refused_with_both_values(self):
         self.agent()
         refused = self.start(*self.run_of("--host", self.host, "--memory", "2GiB"))
