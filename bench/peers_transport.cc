@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/machine.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "peers/peers_grpc.h"
@@ -257,12 +258,15 @@ Status measure(const Settings& settings, BenchReport& report) {
   BareLoop bare;
   FORELOAD_TRY(peers.start(samples, credentials.front()));
   FORELOAD_TRY(bare.start(samples, credentials.front()));
-  std::vector<double> ratios, rates, bare_rates;
+  std::vector<double> ratios, cpu_ratios, rates, bare_rates;
   const double megabytes = static_cast<double>(settings.samples * kLength) / 1e6;
   for (unsigned round = 0; round <= settings.rounds; ++round) {
+    const double cpu = cpu_seconds();
     FORELOAD_ASSIGN(const double without, bare.run(settings.samples));
+    const double bare_cpu = cpu_seconds() - cpu;
     FORELOAD_ASSIGN(const double ours, peers.run(settings.samples));
     if (round == 0) continue;  // warms everything up
+    cpu_ratios.push_back(bare_cpu / (cpu_seconds() - cpu - bare_cpu));
     ratios.push_back(without / ours);
     rates.push_back(megabytes / ours);
     bare_rates.push_back(megabytes / without);
@@ -271,8 +275,10 @@ Status measure(const Settings& settings, BenchReport& report) {
       "cluster/grpc_tls", median(ratios), "ratio", 0.85, true,
       fmt::format("samples of {} bytes through GrpcPeers and GrpcServer ({:.0f} MB/s), hashes checked, against a "
                   "bare loop of gRPC with the same credentials, settings and message length ({:.0f} MB/s), {} "
-                  "streams at once on loopback, median of {} rounds of {} samples, alternating",
-                  kLength, median(rates), median(bare_rates), kBatches, settings.rounds, settings.samples));
+                  "streams at once on loopback; per CPU-second {:.2f}; median of {} rounds of {} samples, "
+                  "alternating",
+                  kLength, median(rates), median(bare_rates), kBatches, median(cpu_ratios), settings.rounds,
+                  settings.samples));
   return {};
 }
 

@@ -115,10 +115,12 @@ void FetchCall::take_message() {
   if (message_.Dump(&slices_).ok()) {
     for (const grpc::Slice& slice : slices_) pieces_.push_back(std::as_bytes(std::span(slice.begin(), slice.size())));
   }
+  const std::size_t wrong = answer_.wrong();
   broken_ = !answer_.take(pieces_, ends_);
   slices_.clear();
   message_.Clear();
   if (broken_) cancel();
+  if (answer_.wrong() != wrong) listener_.on_bad_bytes(*this);
   if (!ends_.empty()) listener_.on_ends(ends_);
 }
 

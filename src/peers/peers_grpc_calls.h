@@ -58,6 +58,7 @@ class FetchCall final : public PeerCall {
   class Listener {
    public:
     virtual ~Listener() = default;
+    virtual void on_bad_bytes(FetchCall& call) = 0;                             // before their end
     virtual void on_ends(std::vector<PeerEnd>& ends) = 0;                       // takes them all
     virtual void on_fetched(FetchCall& call, const FetchOutcome& outcome) = 0;  // before the last ends
     virtual void on_over(FetchCall& call) = 0;                                  // destroys it

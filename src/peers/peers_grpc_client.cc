@@ -48,6 +48,7 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   Result<HelloAnswer> greet(HostIndex host, Time deadline);
   void greeted(HostIndex host, std::uint64_t nonce);
 
+  void on_bad_bytes(FetchCall& call) override;
   void on_ends(std::vector<PeerEnd>& ends) override;
   void on_fetched(FetchCall& call, const FetchOutcome& outcome) override;
   void on_over(FetchCall& call) override { remove(call); }
@@ -194,6 +195,12 @@ void GrpcPeers::Client::on_ends(std::vector<PeerEnd>& ends) {
   if (ends_.empty()) changed_.notify_all();
   ends_.insert(ends_.end(), ends.begin(), ends.end());
   ends.clear();
+}
+
+void GrpcPeers::Client::on_bad_bytes(FetchCall& call) {
+  const FetchOutcome outcome{.kind = FetchOutcome::Kind::kBadBytes};
+  MutexLock lock(mutex_);
+  warn(call.host(), outcome.kind, text_of(outcome));
 }
 
 void GrpcPeers::Client::on_fetched(FetchCall& call, const FetchOutcome& outcome) {

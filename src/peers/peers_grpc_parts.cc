@@ -18,7 +18,6 @@ constexpr int kReconnectMost = 1'000;     // ms: the breaker decides how often a
 constexpr int kConnectTimeout = 5'000;    // ms
 constexpr int kHandshakeTimeout = 5'000;  // ms
 constexpr int kMostStreams = 64;          // calls at once per connection
-constexpr int kWindow = 1 << 20;          // bytes that a stream may send ahead of its reader
 constexpr int kFrame = 1 << 20;           // bytes per HTTP/2 frame: a part in few of them
 
 void say_nothing(gpr_log_func_args*) {}
@@ -63,7 +62,6 @@ grpc::ChannelArguments channel_arguments() {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeout);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kWindow);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrame);
   return arguments;
 }
