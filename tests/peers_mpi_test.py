@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -99,11 +100,15 @@ class PeersMpiTest(unittest.TestCase):
                 pids += [int(pid) for pid in re.findall(r"^pid (\d+)$", line)]
             start = time.monotonic()
             os.kill(pids[2], signal.SIGKILL)
+            # Open MPI prints a line for each of its attempts to read from the dead, and must not wait for a reader.
+            reader = threading.Thread(target=job.process.stdout.read)
+            reader.start()
             # Ten seconds are enough, but not on a machine that is given to others.
             self.assertTrue(wait_until(lambda: job.process.poll() is not None, PATIENCE), "mpirun goes on")
             self.assertNotEqual(job.process.returncode, 0)
             self.assertTrue(wait_until(lambda: is_session_empty(job.process.pid), PATIENCE), "processes are left")
             self.assertTrue(wait_until(lambda: not (shared_memory() - before), PATIENCE), shared_memory() - before)
+            reader.join()
             print(f"nothing is left after {time.monotonic() - start:.1f} s", file=sys.stderr)
 
 

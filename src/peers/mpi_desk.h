@@ -21,14 +21,15 @@ struct MpiAsk {
   HostIndex host = 0;
   PeerKey key{};
   SampleId id = 0;
-  Bytes length = 0;
-  Time deadline{};  // afterwards it is not begun any more
+  std::span<std::byte> into{};  // see MpiReads::cancel
+  Time deadline{};              // afterwards it is not begun any more
 };
 
-// A part of a sample, in order; without bytes: what became of it.
+// A part of a sample; without bytes: what became of it, or that all of it is where it belongs.
 struct MpiLanding {
   std::uint64_t serial = 0;
   std::span<std::byte> bytes{};  // at the start of a piece: to be given back
+  Bytes at = 0;                  // in the sample
   bool last = true;
   PeerResult result = PeerResult::kHere;
   std::uint64_t hash = 0;  // of the whole sample; with its last part

@@ -66,6 +66,7 @@ Result<std::unique_ptr<MpiJob>> MpiJob::start() {
 Status MpiJob::open_window() {
   must(MPI_Comm_dup(MPI_COMM_WORLD, &notes_));
   must(MPI_Comm_set_errhandler(notes_, MPI_ERRORS_RETURN));
+  find_neighbours();
   receive();
   if (hosts_ == 1) return {};  // Open MPI has no window for one
   if (const int code = MPI_Win_create_dynamic(MPI_INFO_NULL, notes_, &window_); code != MPI_SUCCESS) {
@@ -74,6 +75,18 @@ Status MpiJob::open_window() {
   must(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
   must(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));
   return {};
+}
+
+void MpiJob::find_neighbours() {
+  MPI_Comm machine = MPI_COMM_NULL;
+  must(MPI_Comm_split_type(notes_, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine));
+  int size = 0;
+  must(MPI_Comm_size(machine, &size));
+  std::vector<HostIndex> ranks(static_cast<std::size_t>(size));
+  must(MPI_Allgather(&host_, 1, MPI_UINT32_T, ranks.data(), 1, MPI_UINT32_T, machine));
+  must(MPI_Comm_free(&machine));
+  neighbours_.resize(hosts_);
+  for (const HostIndex host : ranks) neighbours_[host] = true;
 }
 
 bool MpiJob::leave(Time until) {

@@ -33,6 +33,7 @@ class MpiJob {
   HostIndex hosts() const { return hosts_; }
   MPI_Win window() const { return window_; }
   MpiDirectory& directory() { return directory_; }
+  const std::vector<bool>& neighbours() const { return neighbours_; }  // by host: on the same machine
 
   Status expose(const PeerKey& key, std::span<const std::byte> memory, std::uint64_t samples);
   // Asks all to stop reading it. True: nobody does any more, and it is no part of the window. Ask again.
@@ -65,6 +66,7 @@ class MpiJob {
 
   MpiJob(HostIndex host, HostIndex hosts) : host_(host), hosts_(hosts), directory_(hosts) {}
   Status open_window();
+  void find_neighbours();
   void receive();
   void take(HostIndex from, const MpiNote& note);
 
@@ -73,6 +75,7 @@ class MpiJob {
   MPI_Comm notes_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
   MpiDirectory directory_;
+  std::vector<bool> neighbours_;
   MpiNote incoming_;
   MPI_Request receiving_ = MPI_REQUEST_NULL;
   std::list<Outgoing> outgoing_;

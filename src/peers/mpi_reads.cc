@@ -1,7 +1,7 @@
 // A flight reads its slot, then the sample's bytes, piece by piece, then the slot again. Equal slots mean that the
 // bytes were the sample's all the time; whoever takes them from the desk compares them with the slot's hash.
-// Every get is tested as soon as it is begun: between processes of one machine it has ended by then, and its bytes are
-// still in this core's cache when the next step needs them.
+// Every get is tested as soon as it is begun: between processes of one machine it has ended by then. Only such gets go
+// straight to where the sample belongs: others could write there after the want has ended.
 #include "peers/mpi_reads.h"
 
 #include <fmt/format.h>
@@ -18,6 +18,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kPatience = 300us;  // then the host seems to sleep
 constexpr Duration kHurryAgain = 5ms;
+constexpr Bytes kMostAtOnce = 16_MiB;  // nothing else is done meanwhile
 
 }  // namespace
 
@@ -104,7 +105,9 @@ void MpiReads::go(std::size_t index) {
 
 std::span<std::byte> MpiReads::target(Flight& flight) const {
   if (flight.stage != Stage::kData) return flight.copy;
-  return flight.piece.first(std::min<Bytes>(flight.piece.size(), flight.ask.length - flight.done));
+  const std::span<std::byte> rest = flight.ask.into.subspan(flight.done);
+  if (flight.in_place) return rest.first(std::min<Bytes>(kMostAtOnce, rest.size()));
+  return flight.piece.first(std::min(flight.piece.size(), rest.size()));
 }
 
 // Begins what the flight's stage needs. True: it has ended.
@@ -123,10 +126,14 @@ bool MpiReads::get(std::size_t index) {
                       job_.window(), &requests_[index]);
   int ended = 1;
   if (code == MPI_SUCCESS) code = MPI_Test(&requests_[index], &ended, MPI_STATUS_IGNORE);
+  Queue& queue = queues_[flight.ask.host];
   if (ended == 0) {
+    queue.lags = true;
+    queue.at_once = false;
     flight.since = now();
     return false;
   }
+  if (data && !queue.lags) queue.at_once = job_.neighbours()[flight.ask.host];
   return has_ended(index, code);
 }
 
@@ -148,15 +155,16 @@ bool MpiReads::advance(std::size_t index) {
   switch (flight.stage) {
     case Stage::kSlot: {
       flight.slot = SlotCopy::parse(flight.copy);
-      const PeerResult result = flight.arena->judge(flight.slot, flight.ask.length);
+      const PeerResult result = flight.arena->judge(flight.slot, flight.ask.into.size());
       if (result == PeerResult::kHere) return take_room(index);
       end(index, result);
       return false;
     }
     case Stage::kData:
-      flight.done += target(flight).size();
-      if (flight.done < flight.ask.length) {
-        land(index, false);
+      flight.got = target(flight).size();
+      flight.done += flight.got;
+      if (flight.done < flight.ask.into.size()) {
+        if (!flight.in_place) land(index, false);
         return take_room(index);
       }
       flight.stage = Stage::kAgain;
@@ -178,18 +186,23 @@ bool MpiReads::advance(std::size_t index) {
 
 bool MpiReads::take_room(std::size_t index) {
   Flight& flight = flights_[index];
+  flight.in_place = queues_[flight.ask.host].at_once && !flight.cancelled;
+  if (flight.in_place) {
+    flight.stage = Stage::kData;
+    return true;
+  }
   flight.piece = desk_.take_piece();
   flight.stage = flight.piece.empty() ? Stage::kRoom : Stage::kData;
   if (flight.piece.empty()) roomless_.push_back(index);
   return !flight.piece.empty();
 }
 
-// What stands in the piece: the end of what is done.
+// What was got last.
 void MpiReads::land(std::size_t index, bool last) {
   Flight& flight = flights_[index];
-  const Bytes before = (flight.done - 1) / flight.piece.size() * flight.piece.size();
   desk_.land({.serial = flight.ask.serial,
-              .bytes = flight.piece.first(flight.done - before),
+              .bytes = flight.in_place ? std::span<std::byte>() : flight.piece.first(flight.got),
+              .at = flight.done - flight.got,
               .last = last,
               .hash = flight.slot.hash});
   flight.piece = {};
@@ -224,6 +237,15 @@ void MpiReads::finish(std::size_t index) {
   if (job_.directory().release(host, flight.arena)) job_.send(host, {.kind = MpiNote::kReleased, .serial = arena});
   --queues_[host].flying;
   free_.push_back(index);
+}
+
+bool MpiReads::cancel(std::uint64_t serial) {
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    if (flights_[i].ask.serial != serial) continue;
+    if (flights_[i].in_place && requests_[i] != MPI_REQUEST_NULL) return false;
+    flights_[i].cancelled = true;
+  }
+  return true;
 }
 
 void MpiReads::hurry(Time now) {

@@ -30,6 +30,8 @@ class MpiReads {
   // Asks hosts that let a read wait to look more often.
   void hurry(Time now);
   void drain();  // no flight takes another get
+  // Nothing is written to the want's memory any more. False: a get that does is under way; it will land.
+  bool cancel(std::uint64_t serial);
   std::size_t flying() const { return flights_.size() - free_.size(); }
   bool waits() const { return flying() > roomless_.size(); }  // for the network
 
@@ -42,14 +44,19 @@ class MpiReads {
     std::array<std::byte, SlotCopy::kBytes> copy{};
     SlotCopy slot;
     std::span<std::byte> piece;
+    bool in_place = false;  // the get goes to where the sample belongs, and not to a piece
+    bool cancelled = false;
     Bytes done = 0;
-    Time since{};  // its get was begun
+    Bytes got = 0;  // by the last get of bytes
+    Time since{};   // its get was begun
   };
   // Of one host.
   struct Queue {
     std::deque<MpiAsk> asks;
     unsigned flying = 0;
     bool warned = false;
+    bool lags = false;     // a get of it has not ended at once
+    bool at_once = false;  // gets of samples end at once
     Time hurried{};
   };
 

@@ -41,6 +41,7 @@ class MpiPeers::Worker {
     return runs ? Status() : begun_;
   }
   MpiJob& job() { return *job_; }  // in calls
+  MpiReads& reads() { return *reads_; }
 
  private:
   void run() {
@@ -50,46 +51,47 @@ class MpiPeers::Worker {
       return desk_.close();
     }
     job_ = std::move(*job);
-    auto reads = std::make_unique<MpiReads>(*job_, desk_);
+    reads_ = std::make_unique<MpiReads>(*job_, desk_);
     while (!stopping_) {
       const std::uint32_t seen = desk_.poked();
       bool moved = desk_.serve_calls();
       moved = job_->poll() || moved;
-      moved = reads->step() || moved;
-      rest(*reads, moved, seen);
+      moved = reads_->step() || moved;
+      rest(moved, seen);
     }
     desk_.close();
-    if (leave(*reads)) return;
+    if (leave()) return;
     // Gets may still write to these.
-    (void)reads.release();
+    (void)reads_.release();
     (void)job_.release();
     desk_.keep_pieces();
   }
 
-  bool leave(MpiReads& reads) {
+  bool leave() {
     const Time until = now() + kFarewell;
-    reads.drain();
-    while (reads.flying() > 0 && now() < until) {
-      if (!reads.step() && !job_->poll()) std::this_thread::sleep_for(kLook);
+    reads_->drain();
+    while (reads_->flying() > 0 && now() < until) {
+      if (!reads_->step() && !job_->poll()) std::this_thread::sleep_for(kLook);
     }
-    return reads.flying() == 0 && job_->leave(until);
+    return reads_->flying() == 0 && job_->leave(until);
   }
 
-  void rest(MpiReads& reads, bool moved, std::uint32_t seen) {
+  void rest(bool moved, std::uint32_t seen) {
     const Time time = now();
     if (moved) {
       busy_until_ = time + kBusy;
       pause_ = kShortPause;
       return;
     }
-    reads.hurry(time);
-    if (time < job_->hurried_until() || (reads.waits() && time < busy_until_)) return;
+    reads_->hurry(time);
+    if (time < job_->hurried_until() || (reads_->waits() && time < busy_until_)) return;
     desk_.rest(seen, time + pause_);
     pause_ = std::min(2 * pause_, kLongPause);
   }
 
   MpiDesk& desk_;
   std::unique_ptr<MpiJob> job_;
+  std::unique_ptr<MpiReads> reads_;
   Status begun_{};
   bool stopping_ = false;
   Time busy_until_{};
@@ -104,6 +106,7 @@ Result<std::unique_ptr<MpiPeers>> MpiPeers::open() {
   peers->in_mpi([&] {
     peers->host_ = peers->worker_->job().host();
     peers->hosts_ = peers->worker_->job().hosts();
+    peers->neighbours_ = peers->worker_->job().neighbours();
   });
   return peers;
 }
@@ -142,12 +145,8 @@ void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWan
   asks_.clear();
   for (const PeerWant& want : wants) {
     pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .deadline = deadline};
-    asks_.push_back({.serial = serials_,
-                     .host = host,
-                     .key = key,
-                     .id = want.id,
-                     .length = want.into.size(),
-                     .deadline = deadline});
+    asks_.push_back(
+        {.serial = serials_, .host = host, .key = key, .id = want.id, .into = want.into, .deadline = deadline});
   }
   next_deadline_ = std::min(next_deadline_, deadline);
   desk_->ask(asks_);
@@ -174,11 +173,10 @@ void MpiPeers::wake() {
 void MpiPeers::land(const MpiLanding& landing, std::vector<PeerEnd>& ends) {
   const auto found = pending_.find(landing.serial);
   if (found != pending_.end()) {
-    Pending& want = found->second;
+    const Pending& want = found->second;
     if (!landing.bytes.empty()) {
-      FORELOAD_CHECK(landing.bytes.size() <= want.into.size() - want.done, "no more is read than was asked for");
-      std::memcpy(want.into.data() + want.done, landing.bytes.data(), landing.bytes.size());
-      want.done += landing.bytes.size();
+      FORELOAD_CHECK(landing.at + landing.bytes.size() <= want.into.size(), "no more is read than was asked for");
+      std::memcpy(want.into.data() + landing.at, landing.bytes.data(), landing.bytes.size());
     }
     if (landing.last) {
       ends.push_back({.token = want.token, .result = result_of(want, landing)});
@@ -201,14 +199,22 @@ void MpiPeers::expire(std::vector<PeerEnd>& ends) {
   next_deadline_ = kNever;
   std::erase_if(pending_, [&](const auto& each) {
     const Pending& want = each.second;
-    if (time < want.deadline) {
-      next_deadline_ = std::min(next_deadline_, want.deadline);
+    if (time < want.deadline || !cancel(each.first, want.host)) {
+      next_deadline_ = std::min(next_deadline_, std::max(want.deadline, time + kLook));
       return false;
     }
     warn_once(want.host, "it did not answer in time");
     ends.push_back({.token = want.token, .result = PeerResult::kUnreachable});
     return true;
   });
+}
+
+// Only a neighbour's samples are written to where they belong by MPI's thread; it is asked for nobody else's sake, so
+// that a deadline holds whatever MPI does.
+bool MpiPeers::cancel(std::uint64_t serial, HostIndex host) {
+  bool done = true;
+  if (neighbours_[host]) in_mpi([&] { done = worker_->reads().cancel(serial); });
+  return done;
 }
 
 void MpiPeers::warn_once(HostIndex host, const char* what) {

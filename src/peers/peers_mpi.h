@@ -2,7 +2,8 @@
 // samples are read has no part in it but to let MPI look now and then. Serves memory only and trusts the launcher: an
 // MPI job has no strangers. The host index is MPI's rank. When one process of the job dies, its launcher ends them all.
 // MPI runs in a thread of its own. What comes is copied and compared with its hash by the thread that waits, in wait():
-// so nothing is written to a want's memory after its end. Memory: 4 MiB for every host that is read from, 68 MiB at
+// so nothing is written to a want's memory after its end. (Between processes of one machine nothing has to be copied: a
+// read has ended as soon as it is begun.) Memory: 4 MiB for every host that is read from, 68 MiB at
 // most. One object per process and life: MPI can not be started twice.
 #pragma once
 
@@ -54,17 +55,18 @@ class MpiPeers final : public PeerTransport {
     std::span<std::byte> into;
     std::uint64_t token = 0;
     Time deadline{};
-    Bytes done = 0;
   };
 
   MpiPeers() = default;
   void land(const MpiLanding& landing, std::vector<PeerEnd>& ends);
   PeerResult result_of(const Pending& want, const MpiLanding& landing);
   void expire(std::vector<PeerEnd>& ends);
+  bool cancel(std::uint64_t serial, HostIndex host);
   void warn_once(HostIndex host, const char* what);
 
   HostIndex host_ = 0;
   HostIndex hosts_ = 0;
+  std::vector<bool> neighbours_;  // by host
   std::unique_ptr<MpiDesk> desk_ = std::make_unique<MpiDesk>();
   std::unique_ptr<Worker> worker_;
   std::unordered_map<std::uint64_t, Pending> pending_;  // by serial
