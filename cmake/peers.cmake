@@ -1,16 +1,14 @@
 # Transports between hosts: static libraries that only agents, their tests and their benchmarks link, never the library.
-#   FORELOAD_GRPC   OFF leaves gRPC out; on where it is found
+#   FORELOAD_GRPC   OFF leaves gRPC out, also where it is found
 
 # What is said between hosts needs no transport to be fuzzed.
 if(TARGET fuzz_peer_wire)
   target_sources(fuzz_peer_wire PRIVATE src/peers/answer.cc src/peers/wire.cc)
 endif()
 
+option(FORELOAD_GRPC "Build peers over gRPC where it is found" ON)
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
-option(FORELOAD_GRPC "Build peers over gRPC" ${GRPC_FOUND})
-if(FORELOAD_GRPC AND NOT GRPC_FOUND)
-  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51")
-elseif(FORELOAD_GRPC)
+if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
     src/peers/answer.cc
     src/peers/credentials.cc
@@ -30,5 +28,5 @@ elseif(FORELOAD_GRPC)
     foreload_unit_test(peers SOURCES ${tests} LIBRARIES foreload_peers_grpc)
   endif()
 else()
-  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, or FORELOAD_GRPC is off")
+  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, and FORELOAD_GRPC")
 endif()
