@@ -87,7 +87,9 @@ class Peers {
       peers_->wait(ends, begin + kLimit);
       if (ends.empty()) return Error{Code::kIo, "samples do not come"};
       for (const PeerEnd& end : ends) {
-        if (end.result != PeerResult::kHere) return Error{Code::kIo, "a sample is not here"};
+        if (end.result != PeerResult::kHere) {
+          return Error{Code::kIo, fmt::format("a sample did not come; {}", fmt::join(peers_->take_warnings(), "; "))};
+        }
         ++done;
         if (--left[end.token] == 0 && asked < samples) asked += fetch(end.token, left[end.token]);
       }

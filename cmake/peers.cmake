@@ -1,12 +1,12 @@
 # Transports between hosts: static libraries that only agents, their tests and their benchmarks link, never the library.
-#   FORELOAD_GRPC   OFF leaves gRPC out; on where it is found
+#   FORELOAD_GRPC   OFF leaves gRPC out, also where it is found
 
 # What agents say to each other, and show: without any transport.
 add_library(foreload_peers STATIC src/peers/answer.cc src/peers/credentials.cc src/peers/wire.cc)
 target_link_libraries(foreload_peers PUBLIC foreload_flags OpenSSL::Crypto)
 
+option(FORELOAD_GRPC "Build peers over gRPC where it is found" ON)
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
-option(FORELOAD_GRPC "Build peers over gRPC" ${GRPC_FOUND})
 if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
     src/peers/peers_grpc_calls.cc
@@ -15,5 +15,5 @@ if(FORELOAD_GRPC AND GRPC_FOUND)
     src/peers/peers_grpc_server.cc)
   target_link_libraries(foreload_peers_grpc PUBLIC foreload_peers PkgConfig::GRPC)
 else()
-  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, or FORELOAD_GRPC is off")
+  message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, and FORELOAD_GRPC")
 endif()

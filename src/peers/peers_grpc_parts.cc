@@ -11,14 +11,16 @@
 namespace foreload {
 namespace {
 
-constexpr int kKeepaliveTime = 5'000;     // ms; a connection on which nothing comes is asked whether it is there
-constexpr int kKeepaliveTimeout = 3'000;  // ms
-constexpr int kReconnect = 200;           // ms, between two attempts, up to
-constexpr int kReconnectMost = 1'000;     // ms: the breaker decides how often a peer is asked, not the channel
-constexpr int kConnectTimeout = 5'000;    // ms
-constexpr int kHandshakeTimeout = 5'000;  // ms
-constexpr int kMostStreams = 64;          // calls at once per connection
-constexpr int kFrame = 1 << 20;           // bytes per HTTP/2 frame: a part in few of them
+// A connection on which nothing comes is asked whether it is there. Calls have their deadlines, so this is for the
+// connection only, and patient: a host that is short of CPU is no dead one.
+constexpr int kKeepaliveTime = 10'000;     // ms
+constexpr int kKeepaliveTimeout = 10'000;  // ms
+constexpr int kReconnect = 200;            // ms, between two attempts, up to
+constexpr int kReconnectMost = 1'000;      // ms: the breaker decides how often a peer is asked, not the channel
+constexpr int kConnectTimeout = 5'000;     // ms
+constexpr int kHandshakeTimeout = 5'000;   // ms
+constexpr int kMostStreams = 64;           // calls at once per connection
+constexpr int kFrame = 1 << 20;            // bytes per HTTP/2 frame: a part in few of them
 
 void say_nothing(gpr_log_func_args*) {}
 
