@@ -16,7 +16,6 @@ namespace foreload {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x704c4f46;  // "FOLp"
-constexpr std::size_t kHeadBytes = 8;
 enum class Kind : std::uint16_t { kFetch = 1, kHello = 2, kAnswer = 3 };
 
 bool is_control(char c) {
