@@ -108,7 +108,8 @@ Status bench_shares(BenchReport& report) {
     FORELOAD_ASSIGN(const BalancedAssignment assignment, plan_cluster({.samples = 200'000, .per_host = per_host}));
     const PeerShares shares = peer_shares(assignment);
     const double formula = 1 / std::sqrt(2 * std::numbers::pi * static_cast<double>(per_host));
-    report.add(fmt::format("cluster/planned_peer_share_m{}", per_host), shares.balanced, "share", 1.15 * formula, false,
+    report.add(fmt::format("cluster/planned_peer_share_m{}", per_host), shares.balanced, "share",
+               std::round(1.15e4 * formula) / 1e4, false,
                fmt::format("bytes of an epoch that move with balanced, {} samples per host and step, 8 hosts that hold "
                            "all; 1/sqrt(2·pi·m) is {:.4f}",
                            per_host, formula));
