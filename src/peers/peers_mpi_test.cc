@@ -198,8 +198,11 @@ TEST(PeersMpiTest, AnotherDatasetOrRosterIsRefused) {
   key.roster = 99;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fetch_one(neighbour(), 1, key).result, PeerResult::kRefused);
   const auto warnings = peers->take_warnings();
-  ASSERT_EQ(warnings.size(), 1u) << "once";
-  EXPECT_NE(warnings[0].find(fmt::format("peer {}", neighbour())), std::string::npos) << warnings[0];
+  static std::size_t times = 1;
+  ASSERT_EQ(warnings.size(), std::exchange(times, 0)) << "once, however often this test is repeated";
+  for (const std::string& each : warnings) {
+    EXPECT_NE(each.find(fmt::format("peer {}", neighbour())), std::string::npos) << each;
+  }
   meet();
 }
 
@@ -211,7 +214,8 @@ TEST(PeersMpiTest, AFlippedBitIsFound) {
   const SampleId theirs = sample_of(neighbour());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(fetch_one(neighbour(), theirs).result, PeerResult::kWrong);
   EXPECT_EQ(fetch_one(neighbour(), theirs + peers->hosts()).result, PeerResult::kHere) << "the others are whole";
-  EXPECT_EQ(peers->take_warnings().size(), 1u) << "once";
+  static std::size_t times = 1;
+  EXPECT_EQ(peers->take_warnings().size(), std::exchange(times, 0)) << "once";
   meet();
 }
 
@@ -272,7 +276,8 @@ TEST(PeersMpiTest, NothingIsBegunAfterItsDeadline) {
   meet();
   const auto got = fetch(neighbour(), {sample_of(neighbour())}, now() - 1s);
   EXPECT_EQ(got[0].result, PeerResult::kUnreachable);
-  EXPECT_EQ(peers->take_warnings().size(), 1u);
+  static std::size_t times = 1;
+  EXPECT_EQ(peers->take_warnings().size(), std::exchange(times, 0)) << "once";
   meet();
 }
 
