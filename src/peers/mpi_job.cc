@@ -24,6 +24,7 @@ using namespace std::chrono_literals;
 constexpr int kTag = 1;
 constexpr Duration kHurried = 10ms;  // so long a host is quick after somebody asked
 constexpr Duration kLook = 1ms;
+constexpr Duration kAskAgain = 100ms;  // notes were seen to rest inside of MPI until others were sent
 
 // Whatever fails here is a bug, or the job is ending: MPI has no way back from either.
 void must(int code) {
@@ -127,7 +128,7 @@ Status MpiJob::expose(const PeerKey& key, std::span<const std::byte> memory, std
                      .address = static_cast<std::uint64_t>(address),
                      .bytes = memory.size(),
                      .samples = samples};
-  exposed_.push_back({.note = note});
+  exposed_.push_back({.note = note, .readers = std::vector<bool>(hosts_, true)});
   for (HostIndex host = 0; host < hosts_; ++host) send(host, note);
   return {};
 }
@@ -135,12 +136,16 @@ Status MpiJob::expose(const PeerKey& key, std::span<const std::byte> memory, std
 bool MpiJob::withdraw(const PeerKey& key) {
   const auto found = std::find_if(exposed_.begin(), exposed_.end(), [&](auto& each) { return each.note.key == key; });
   if (found == exposed_.end()) return true;
-  if (!found->leaving) {
-    found->leaving = true;
-    found->note.kind = MpiNote::kLeaving;
-    for (HostIndex host = 0; host < hosts_; ++host) send(host, found->note);
+  found->note.kind = MpiNote::kLeaving;
+  const bool ask = now() - found->asked > kAskAgain;
+  bool is_read = false;
+  for (HostIndex host = 0; host < hosts_; ++host) {
+    if (!found->readers[host]) continue;
+    is_read = true;
+    if (ask) send(host, found->note);
   }
-  if (found->released < hosts_) return false;
+  if (ask) found->asked = now();
+  if (is_read) return false;
   must(MPI_Win_detach(window_, reinterpret_cast<void*>(found->note.address)));
   exposed_.erase(found);
   return true;
@@ -205,7 +210,9 @@ void MpiJob::take(HostIndex from, const MpiNote& note) {
       if (directory_.leaving(from, note.serial)) send(from, {.kind = MpiNote::kReleased, .serial = note.serial});
       return;
     case MpiNote::kReleased:
-      for (Exposed& exposed : exposed_) exposed.released += exposed.note.serial == note.serial ? 1 : 0;
+      for (Exposed& exposed : exposed_) {
+        if (exposed.note.serial == note.serial) exposed.readers[from] = false;
+      }
       return;
     case MpiNote::kHurry:
       hurried_until_ = now() + kHurried;

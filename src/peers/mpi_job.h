@@ -56,8 +56,8 @@ class MpiJob {
  private:
   struct Exposed {
     MpiNote note;
-    HostIndex released = 0;  // by so many hosts
-    bool leaving = false;
+    std::vector<bool> readers;  // by host; those who have not released it
+    Time asked{};               // when they were told that it leaves; 0: they were not
   };
   struct Outgoing {
     MpiNote note;
