@@ -33,7 +33,6 @@ from xml.sax.saxutils import escape
 
 CHUNK = 256 << 10
 LONGEST_HEAD = 64 << 10
-PEACE = -1
 REASONS = {200: "OK", 206: "Partial Content", 301: "Moved Permanently", 400: "Bad Request", 403: "Forbidden", 404: "Not Found",
            405: "Method Not Allowed", 416: "Range Not Satisfiable", 429: "Too Many Requests", 500: "Internal Server Error",
            503: "Slow Down"}
@@ -171,9 +170,7 @@ class Connection:
         slow = chance is not None and chance.random() < options.faults.get("slow", 0)
         time.sleep(options.latency * (10 if slow else 1))
         status = self.stub.faulty_status(request, chance)
-        if status == PEACE:
-            chance = None
-        elif status:
+        if status:
             self.stub.stats.add(**{f"status_{status}": 1})
             self.reply(status, xml_error("SlowDown", "on request"), self.wish(), body=request.method != "HEAD")
             return True
@@ -362,7 +359,7 @@ class Stub:
         Connection(self, client).run()
 
     def faulty_status(self, request, chance):
-        """The status that this request gets instead of an answer; 0: none, PEACE: nor any other fault."""
+        """The status that this request gets instead of an answer; 0: none."""
         if self.options.max_concurrent and request.running > self.options.max_concurrent:
             return 503
         if chance is None:
@@ -374,7 +371,7 @@ class Stub:
                 return status
             if left < 0:  # after a burst there is peace for as long
                 self.burst = (status, left + 1)
-                return PEACE
+                return 0
             for kind, share in self.options.faults.items():
                 if kind.isdigit() and chance.random() < share:
                     self.burst = (int(kind), self.options.burst - 1)
