@@ -84,7 +84,7 @@ class ObjectStoreTest(ProgramTest):
         self.fail_with(stub, "ignores ranges", place=place, faults={"whole": 1})
 
     def test_a_store_that_stays_out_of_order_is_an_error_after_all_attempts(self):
-        self.fail_with(self.serve(), "503", "8 attempts", faults={"503": 1})
+        self.fail_with(self.serve(), "503", "12 attempts", faults={"503": 1})
 
     def test_lost_permission_is_an_error_at_once(self):
         self.fail_with(self.serve(), "403", faults={"403": 1})

@@ -55,7 +55,7 @@ struct ObjectCounters {
 };
 
 struct ObjectReaderOptions {
-  HttpOptions http{.retry = {.attempts = 8}};
+  HttpOptions http{.retry = {.attempts = 12, .longest_pause = std::chrono::seconds(5)}};
   CoalesceOptions coalesce{};
   RequestWindowOptions window{};
   EventRecord* record = nullptr;  // receives what is decided, and must outlive the reader; may be null
