@@ -1,11 +1,14 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "agent_peers.h"
+#include "background.h"
 #include "commands.h"
 #include "host/keeper.h"
 #include "host/survey.h"
@@ -26,19 +29,25 @@ constexpr const char* kExamples =
     "  foreload agent --host job7 --status         who is there, and how it goes\n"
     "  foreload agent --host job7 --metrics 9464   tell Prometheus, on this machine,\n"
     "                                              at http://127.0.0.1:9464/metrics\n"
+    "  foreload agent --host job7 --peers a,b,c --credentials job-keys --learners 8\n"
+    "                                              the same on machines a, b and c: each\n"
+    "                                              keeps a third, for all\n"
     "  foreload agent --make-credentials job-keys  keys with which the agents of a job\n"
     "                                              over several machines know each other";
 
 constexpr Duration kLook = std::chrono::milliseconds(100);
-constexpr Bytes kScratch = 32_MiB;  // of a worker
+constexpr Duration kAlone = std::chrono::seconds(1);  // before it is sure that all others have left
+constexpr Bytes kScratch = 32_MiB;                    // of a worker
 
 struct AgentOptions {
   std::string host;
   std::string memory;
   std::string metrics;
-  std::string credentials;  // folder to make
+  std::string new_credentials;  // folder to make
+  AgentPeersOptions peers;
   unsigned workers = 0;
   bool status = false;
+  bool with_members = false;  // as long as there are others, in the background, without prep threads
 };
 
 Result<Json> status(const AgentOptions& options, const Output& output) {
@@ -60,16 +69,18 @@ Result<std::shared_ptr<Member>> join(const AgentOptions& options, const JoinOpti
 // caches are let go of; then it leaves.
 struct Agent {
   std::shared_ptr<Member> member;
+  std::unique_ptr<AgentPeers> peers;       // null: there is one host
   std::unique_ptr<MetricsServer> metrics;  // null: nobody asked for it
   std::unique_ptr<Keeper> keeper;
   std::shared_ptr<Workshop> workshop;
 };
 
 Result<std::unique_ptr<MetricsServer>> serve_metrics(const ListenAddress& address, Member& member,
-                                                     const Output& output) {
-  const auto text = [&member]() -> std::optional<std::string> {
+                                                     const AgentPeers* peers, const Output& output) {
+  const auto text = [&member, peers]() -> std::optional<std::string> {
     const auto survey = survey_host(member);
-    return survey ? std::optional(metrics_text(*survey)) : std::nullopt;
+    if (!survey) return std::nullopt;
+    return metrics_text(*survey) + (peers != nullptr ? peers->metrics() : "");
   };
   FORELOAD_ASSIGN(auto server, MetricsServer::start(address, text));
   if (!address.is_loopback()) {
@@ -90,14 +101,57 @@ Result<Agent> start(const AgentOptions& options, const Output& output) {
   }
   Agent agent;
   FORELOAD_ASSIGN(agent.member, join(options, needs));
-  const unsigned threads = options.workers != 0 ? options.workers : usable_cores();
+  if (!options.peers.peers.empty()) {
+    FORELOAD_ASSIGN(agent.peers, open_agent_peers(agent.member, options.peers));
+  }
+  const unsigned wanted = options.workers != 0 ? options.workers : usable_cores();
+  const unsigned threads = options.with_members ? 0 : wanted;
   FORELOAD_TRY(agent.member->reserve_more(threads * kScratch));
   if (address) {
-    FORELOAD_ASSIGN(agent.metrics, serve_metrics(*address, *agent.member, output));
+    FORELOAD_ASSIGN(agent.metrics, serve_metrics(*address, *agent.member, agent.peers.get(), output));
   }
+  if (options.with_members) return agent;
   FORELOAD_ASSIGN(agent.keeper, Keeper::start(agent.member));
   FORELOAD_ASSIGN(agent.workshop, Workshop::open(agent.member, {.threads = threads, .scratch = threads * kScratch}));
   return agent;
+}
+
+// Whether it goes on. Says what there is to say.
+Result<bool> look(const Agent& agent, const Output& output) {
+  if (!agent.peers) return true;
+  for (const std::string& text : agent.peers->take_news()) output.hint(text);
+  for (const std::string& text : agent.peers->take_warnings()) output.warn(text);
+  if (const auto failure = agent.peers->failure()) return *failure;
+  return true;
+}
+
+bool has_others(const Member& member, Control& control) {
+  const auto is_other = [&](const MemberInfo& other) { return other.alive && !(other.id == member.id()); };
+  return std::ranges::any_of(control.members(), is_other);
+}
+
+// In the background, for the member that started it, until the last one is gone.
+Result<Json> serve_members(const AgentOptions& options, const Output& output) {
+  FORELOAD_ASSIGN(Background background, Background::begin());
+  if (background.is_front()) return background.wait();
+  auto agent = start(options, output);
+  // Several members may start one at the same time.
+  if (!agent.ok() && agent.error().code == Code::kMismatch) {
+    background.ready();
+    return Json::object();
+  }
+  if (!agent.ok()) return agent.error();
+  background.ready();
+  Time alone{};
+  while (caught_signal() == 0) {
+    FORELOAD_TRY(look(*agent, output));
+    const Time time = now();
+    if (has_others(*agent->member, agent->member->control())) alone = {};
+    if (alone == Time{}) alone = time;
+    if (time - alone > kAlone) return Json::object();
+    std::this_thread::sleep_for(kLook);
+  }
+  return Error{Code::kCancelled, "stopped by a signal"};
 }
 
 // A member that consumes nothing, until a signal comes.
@@ -109,12 +163,17 @@ Result<Json> serve(const AgentOptions& options, const Output& output) {
               agent.member->created() ? "made" : "joined", options.host,
               counted(agent.workshop->workers(), "prep thread"), format_bytes(budget));
   if (agent.metrics) output.line("metrics: {}", url);
+  if (agent.peers) output.line("peers reach it at {}", agent.peers->address());
   output.report_now({{"host", options.host},
                      {"made", agent.member->created()},
                      {"workers", agent.workshop->workers()},
                      {"budget_bytes", budget},
-                     {"metrics", agent.metrics ? Json(url) : Json()}});
-  while (caught_signal() == 0) std::this_thread::sleep_for(kLook);
+                     {"metrics", agent.metrics ? Json(url) : Json()},
+                     {"peers", agent.peers ? Json(agent.peers->address()) : Json()}});
+  while (caught_signal() == 0) {
+    FORELOAD_TRY(look(agent, output));
+    std::this_thread::sleep_for(kLook);
+  }
   return Error{Code::kCancelled, "stopped by a signal"};
 }
 
@@ -128,9 +187,38 @@ Result<Json> write_credentials(const std::string& folder, const Output& output) 
 }
 
 Result<Json> run_agent(const AgentOptions& options, const Output& output) {
-  if (!options.credentials.empty()) return write_credentials(options.credentials, output);
+  if (!options.new_credentials.empty()) return write_credentials(options.new_credentials, output);
   if (options.host.empty()) return Error{Code::kInvalid, "--host is missing: name the host to join"};
-  return options.status ? status(options, output) : serve(options, output);
+  if (options.status) return status(options, output);
+  return options.with_members ? serve_members(options, output) : serve(options, output);
+}
+
+void add_peer_flags(CLI::App& command, AgentOptions& options) {
+  CLI::Option* const peers =
+      command
+          .add_option("--peers", options.peers.peers,
+                      "Hosts of the job, HOST[:PORT],… in the order of their ranks, this one among them; auto: as "
+                      "torchrun or Slurm say")
+          ->check(refuse_empty);
+  command.add_option("--learners", options.peers.learners, "Ranks on this host; default: as the launcher says")
+      ->needs(peers);
+  command
+      .add_option("--host-index", options.peers.host,
+                  "Which of the peers this host is, from 0; default: the one with an address of this machine")
+      ->needs(peers);
+  command
+      .add_option("--listen", options.peers.listen, "Address for the other hosts; default: where they expect this one")
+      ->check(refuse_empty)
+      ->needs(peers);
+  command
+      .add_option("--credentials", options.peers.credentials,
+                  "Folder made by --make-credentials; without it, peers must be on this machine")
+      ->check(refuse_empty)
+      ->needs(peers);
+  command
+      .add_flag("--with-members", options.with_members,
+                "Go to the background, lend no cores, and leave with the last other member: how a member starts one")
+      ->needs(peers);
 }
 
 }  // namespace
@@ -147,9 +235,10 @@ Command agent_command(CLI::App& app) {
       ->add_option("--metrics", options->metrics,
                    "Serve metrics for Prometheus: PORT (on this machine only), HOST:PORT or [::1]:PORT; port 0: any")
       ->check(refuse_empty);
+  add_peer_flags(*command, *options);
   command->add_flag("--status", options->status, "Show the host instead of joining it")->excludes("--metrics");
   command
-      ->add_option("--make-credentials", options->credentials,
+      ->add_option("--make-credentials", options->new_credentials,
                    "Make this folder, with keys for the agents of one job over several machines, and join nothing")
       ->check(refuse_empty)
       ->excludes(host)

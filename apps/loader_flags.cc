@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/text.h"
@@ -42,6 +43,7 @@ struct LoaderFlags::Texts {
   std::string decode = "exact";
   std::string rewrite = "auto";
   std::string eviction = "static";
+  std::string assignment = "balanced";
   std::string subset;
   TokenFlags tokens;
   OrderFlags order;
@@ -56,6 +58,39 @@ void declare_host(CLI::App& command, LoaderOptions& o) {
       ->check(refuse_empty);
   command.add_flag("--follow", o.follow,
                    "With --host: begin with the next epoch of a job that has the same batches, and share them with it");
+}
+
+void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment) {
+  command
+      .add_option("--peers", o.peers,
+                  "Other machines of the job, HOST[:PORT],… with this one, in the order of ranks: together they keep every "
+                  "sample once; auto: as torchrun or Slurm say")
+      ->check(refuse_empty);
+  command
+      .add_option("--credentials", o.credentials,
+                  "Folder of `foreload agent --make-credentials`, for the agent that is started where there is none")
+      ->check(refuse_empty);
+  command
+      .add_option("--assignment", assignment,
+                  "With --peers: balanced (ranks take what their machine keeps) or slice (consecutive, by rank)")
+      ->capture_default_str();
+  command.add_option("--rates", o.rates, "With --peers: samples of each rank per step, as weights (2,2,1)")
+      ->delimiter(',');
+}
+
+// Ranks are dealt evenly to machines unless somebody says otherwise.
+Status complete_peers(LoaderOptions& options) {
+  if (options.peers.empty()) return {};
+  if (options.host.empty()) options.host = "peers";
+  if (options.local_world != 0 || options.peers == "auto") return {};
+  const auto hosts = static_cast<std::uint32_t>(std::ranges::count(options.peers, ',') + 1);
+  if (options.world % hosts != 0) {
+    return Error{Code::kInvalid, fmt::format("{} ranks are not dealt evenly to {} machines: say how many are on this one "
+                                             "(--local-world)",
+                                             options.world, hosts)};
+  }
+  options.local_world = options.world / hosts;
+  return {};
 }
 
 }  // namespace
@@ -79,6 +114,7 @@ LoaderFlags::LoaderFlags(CLI::App& command)
       .add_option("--disk", o.disk, "Folder on a local disk that keeps samples between epochs and runs; default: none")
       ->check(refuse_empty);
   declare_host(command, o);
+  declare_peers(command, o, t.assignment);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--workers", o.workers,
              "Prep threads; default: one per usable core. 0, with --host: others prepare (foreload agent)");
@@ -156,6 +192,10 @@ Result<LoaderOptions> LoaderFlags::options() const {
                                                       {"frequency", Eviction::kFrequency},
                                                       {"belady", Eviction::kBelady},
                                                       {"lru", Eviction::kLru}}));
+  FORELOAD_ASSIGN(options.assignment,
+                  choose<Assignment>("--assignment", texts.assignment,
+                                     {{"balanced", Assignment::kBalanced}, {"slice", Assignment::kSlice}}));
+  FORELOAD_TRY(complete_peers(options));
   FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
   FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));

@@ -238,7 +238,7 @@ Json Run::report(const LoaderOptions& options) const {
               {"fingerprint", hex16(source.fingerprint())},
               {"samples", source.size()},
               {"bytes", source.total_bytes()}}},
-            {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", 1}}},
+            {"world", {{"rank", options.rank}, {"world_size", options.world}, {"hosts", stats.hosts}}},
             {"host", options.host.empty() ? Json() : Json(options.host)},
             {"epochs", Json::array()},
             {"epochs_left_out", left_out_}};

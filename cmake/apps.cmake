@@ -7,6 +7,7 @@ find_package(CLI11 REQUIRED)
 add_executable(foreload_cli
   apps/accelerator.cc
   apps/agent.cc
+  apps/background.cc
   apps/bench.cc
   apps/command.cc
   apps/convert.cc
@@ -29,6 +30,12 @@ add_executable(foreload_cli
   apps/token_flags.cc
   apps/top.cc
   apps/warm_flags.cc)
+if(TARGET foreload_peers_grpc)
+  target_sources(foreload_cli PRIVATE apps/agent_peers.cc)
+  target_link_libraries(foreload_cli PRIVATE foreload_peers_grpc)
+else()
+  target_sources(foreload_cli PRIVATE apps/agent_no_peers.cc)
+endif()
 target_link_libraries(foreload_cli PRIVATE foreload foreload_flags foreload_peers CLI11::CLI11 nlohmann_json::nlohmann_json)
 target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.

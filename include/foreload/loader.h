@@ -68,6 +68,12 @@ struct Limits {
   std::uint64_t replacements = 1000;    // per learner; one more fails the run
 };
 
+// Who takes which samples of a global batch when there are several hosts. The global batch is the same.
+enum class Assignment {
+  kBalanced,  // whoever's host has them: equal counts, hardly any traffic
+  kSlice,     // ranks take consecutive positions in their order, as with one host
+};
+
 struct LoaderOptions {
   std::vector<std::string> dataset{};  // see SourceOptions::datasets
   std::uint64_t batch = 1;             // samples per learner, as in torch
@@ -95,6 +101,13 @@ struct LoaderOptions {
                         // all of them together. Empty: this process alone
   bool follow = false;  // with a host: begin where another job with the same batches begins its next epoch, and read
                         // them together with it, unless it is still at this one's first batch
+  // Hosts of one job, each with an agent (foreload agent), which keep every sample once and give each other what they
+  // have: "host:port,host:port,…" in the order of ranks, or "auto": as torchrun or Slurm say. The first member starts
+  // an agent where there is none. Needs `host`. Empty: other hosts are not asked
+  std::string peers{};
+  std::string credentials{};  // folder of `foreload agent --make-credentials`, for an agent that is started here
+  Assignment assignment = Assignment::kBalanced;  // with peers: who gets which samples of a global batch
+  std::vector<std::uint32_t> rates{};  // with peers: samples of each rank per step, as weights; empty: equally many
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::uint32_t local_world = 0;  // of them on this machine, where they divide memory; 0: all
@@ -111,6 +124,7 @@ struct LoaderOptions {
   std::string storage{};   // emulated slow storage, "100MB/s,5ms,bucket=FILE"; empty: none. For tests
   std::string record{};    // file that receives the event record; empty: none
   std::function<void(const std::string&)> warn{};  // one line per cause; never called after close
+  std::function<bool()> stop{};  // asked while open() waits for other hosts: true gives up
 };
 
 // Everything that resume needs. `position` counts what the whole job has consumed of the epoch.
@@ -182,6 +196,7 @@ struct LoaderStats {
   std::optional<Error> read_error{};          // of the first read that failed for good
   std::uint64_t rewritten = 0;                // of the cached samples: made crop-addressable
   ObjectStats objects{};
+  std::uint32_t hosts = 1;  // of the job: machines that share their caches
   unsigned ring_slots = 0;  // batches that may be open, ready or held at once
   unsigned threads = 0;     // of this process that prepare
   std::string io{};         // which engine reads files, also the disk tier's: "uring" or "threads"

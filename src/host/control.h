@@ -23,7 +23,7 @@ namespace foreload {
 
 // What shared memory is for. The key says what it holds: equal keys, same content.
 struct ObjectKey {
-  enum class Kind : std::uint32_t { kArena = 1, kRing = 2 };
+  enum class Kind : std::uint32_t { kArena = 1, kRing = 2, kRoster = 3 };
   Kind kind = Kind::kArena;
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -126,6 +126,7 @@ class Control {
   unsigned cores_in_use(Time now) const;
   WorkSignal& work_signal() const;  // raised when a sample is ready
   WorkSignal& core_signal() const;  // raised when a core is given back
+  WorkSignal& peer_signal() const;  // raised when something is asked for that other hosts have
   struct Core {
     unsigned index = 0;
     std::uint64_t word = 0;

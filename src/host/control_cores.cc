@@ -49,6 +49,9 @@ WorkSignal& Control::work_signal() const {
 WorkSignal& Control::core_signal() const {
   return block().core;
 }
+WorkSignal& Control::peer_signal() const {
+  return block().peer;
+}
 
 std::optional<Control::Core> Control::take_core(Time now) {
   for (unsigned i = 0; i < cores(); ++i) {

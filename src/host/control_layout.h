@@ -7,7 +7,7 @@
 
 namespace foreload {
 
-inline constexpr std::uint64_t kControlMagic = 0x32306c7274634c46;  // "FLctrl02"
+inline constexpr std::uint64_t kControlMagic = 0x33306c7274634c46;  // "FLctrl03"
 
 struct alignas(64) Control::MemberEntry {
   std::atomic<std::uint64_t> word{0};
@@ -42,6 +42,7 @@ struct Control::Block {
   std::atomic<std::uint32_t> version{0};
   alignas(64) WorkSignal work;
   alignas(64) WorkSignal core;
+  alignas(64) WorkSignal peer;
   std::atomic<std::uint64_t> lock{0};  // ClaimWord of the holder; phase 1
   std::atomic<std::uint32_t> lock_signal{0};
   std::atomic<std::uint64_t> leads{0};  // so many times somebody began to feed a ring that others may read

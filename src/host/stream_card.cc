@@ -3,16 +3,19 @@
 #include <cstring>
 #include <string>
 
+#include "base/random.h"
+
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3230647261434c46;  // "FLCard02"
+constexpr std::uint64_t kMagic = 0x3330647261434c46;  // "FLCard03"
 
 struct CardBytes {
   std::uint64_t magic;
   std::uint64_t slots, batch, sample_bytes, ragged_element, mixes, rows;
   std::uint64_t arena, seed, positions, homes, rank, world;
   std::array<std::uint64_t, 2> content;
+  std::uint64_t desk, fingerprint, validators, roster;
   std::uint64_t dtype, layout, decode;
   std::uint64_t limit_bytes, limit_pixels, limit_scans, limit_replacements;
   std::uint64_t text;  // bytes of the chain's text, which follows
@@ -29,6 +32,11 @@ Error bad_card() {
 }
 
 }  // namespace
+
+ObjectKey arena_key(const PeerKey& peers) {
+  const std::uint64_t plan = peers.roster == 0 ? 0 : mix64(peers.roster);
+  return {ObjectKey::Kind::kArena, peers.fingerprint, peers.validators ^ plan};
+}
 
 Status write_card(const StreamCard& card, std::span<std::byte> into) {
   const std::string text = chain_text(card.chain.transforms);
@@ -47,6 +55,10 @@ Status write_card(const StreamCard& card, std::span<std::byte> into) {
                         .rank = card.rank,
                         .world = card.world,
                         .content = card.content,
+                        .desk = card.desk,
+                        .fingerprint = card.peers.fingerprint,
+                        .validators = card.peers.validators,
+                        .roster = card.peers.roster,
                         .dtype = static_cast<std::uint64_t>(card.chain.dtype),
                         .layout = static_cast<std::uint64_t>(card.chain.layout),
                         .decode = static_cast<std::uint64_t>(card.chain.decode),
@@ -66,7 +78,7 @@ Result<StreamCard> read_card(std::span<const std::byte> from, Bytes region) {
   std::memcpy(&bytes, from.data(), sizeof(bytes));
   if (bytes.magic != kMagic || bytes.slots == 0 || bytes.slots > kMostSlots || bytes.batch == 0 ||
       bytes.batch > kMostBatch || bytes.sample_bytes > kMostBytes / bytes.batch / kMostSlots || bytes.arena > region ||
-      bytes.arena % 4096 != 0 || bytes.ragged_element > 64 || bytes.text > kMostText ||
+      bytes.arena % 4096 != 0 || bytes.desk > region || bytes.desk % 4096 != 0 || bytes.ragged_element > 64 || bytes.text > kMostText ||
       bytes.dtype > static_cast<std::uint64_t>(DType::kF64) || bytes.layout > 1 || bytes.decode > 1) {
     return bad_card();
   }
@@ -84,6 +96,8 @@ Result<StreamCard> read_card(std::span<const std::byte> from, Bytes region) {
                   .rank = static_cast<std::uint32_t>(bytes.rank),
                   .world = static_cast<std::uint32_t>(bytes.world),
                   .content = bytes.content,
+                  .desk = bytes.desk,
+                  .peers = {bytes.fingerprint, bytes.validators, bytes.roster},
                   .chain = {.dtype = static_cast<DType>(bytes.dtype),
                             .layout = static_cast<Layout>(bytes.layout),
                             .limits = {.sample_bytes = bytes.limit_bytes,

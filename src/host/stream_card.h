@@ -1,7 +1,7 @@
 // StreamCard: what a member needs to know to prepare samples of another one's stream. It stands at the beginning of the
 // stream's shared memory; behind it are the bytes in transit and the ring:
 //
-//   [ card: 64 KiB ][ arena of the feeder ][ ring ]
+//   [ card: 64 KiB ][ arena of the feeder ][ ring ][ peer desk ]
 //
 // Whoever reads a card does not trust its writer.
 #pragma once
@@ -14,6 +14,7 @@
 #include "foreload/types.h"
 #include "host/control.h"
 #include "pipeline/ring.h"
+#include "plan/roster.h"
 #include "prep/chain.h"
 
 namespace foreload {
@@ -29,11 +30,18 @@ struct StreamCard {
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::array<std::uint64_t, 2> content{};  // hash of all that its batches depend on
+  Bytes desk = 0;                          // bytes of the peer desk; 0: other hosts are not asked
+  PeerKey peers{};                         // of what is asked for there
   ChainOptions chain{};
 
   Bytes ring_offset() const { return kBytes + arena; }
-  Bytes region_bytes() const { return ring_offset() + (Ring::region_bytes(ring) + 4095) / 4096 * 4096; }
+  Bytes ring_bytes() const { return (Ring::region_bytes(ring) + 4095) / 4096 * 4096; }
+  Bytes desk_offset() const { return ring_offset() + ring_bytes(); }
+  Bytes region_bytes() const { return desk_offset() + desk; }
 };
+
+// Of the shared arena with these samples; roster 0: there is one host.
+ObjectKey arena_key(const PeerKey& peers);
 
 // kInvalid: the chain's text is too long. REQUIRES: kBytes of zeroed memory.
 Status write_card(const StreamCard& card, std::span<std::byte> into);

@@ -37,7 +37,7 @@ std::optional<StreamSurvey> survey_stream(const ObjectInfo& object, const std::v
   const auto card = read_card(memory->bytes(), memory->bytes().size());
   if (!card.ok()) return std::nullopt;
   auto region =
-      Region::map_file(memory->file(), card->ring_offset(), memory->bytes().size() - card->ring_offset(), "a stream");
+      Region::map_file(memory->file(), card->ring_offset(), card->ring_bytes(), "a stream");
   if (!region.ok()) return std::nullopt;
   const auto ring = Ring::attach(card->ring, std::move(*region));
   StreamSurvey stream{.id = object.id,
@@ -76,6 +76,7 @@ std::optional<HostSurvey> survey_host(const std::string& name, const Control& co
   if (survey.members.empty()) return std::nullopt;
   for (const MemberInfo& member : survey.members) survey.memory.members += member.reserved;
   for (const ObjectInfo& object : control.objects()) {
+    if (object.key.kind == ObjectKey::Kind::kRoster) continue;
     const bool is_arena = object.key.kind == ObjectKey::Kind::kArena;
     (is_arena ? survey.memory.arenas : survey.memory.streams) += object.reserved;
     if (is_arena) {

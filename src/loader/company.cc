@@ -82,7 +82,7 @@ Result<std::shared_ptr<LeaseDesk>> Company::read(ObjectId object, const TensorSp
     return Error{Code::kMismatch, "a stream of another job has other batches than it says"};
   }
   const int file = memory->memory().file();
-  const Bytes size = bytes.size() - card.ring_offset();
+  const Bytes size = card.ring_bytes();
   FORELOAD_ASSIGN(Region region, Region::map_file(file, card.ring_offset(), size, "the batches of another job"));
   FORELOAD_ASSIGN(Region view, Region::map_copy(file, card.ring_offset(), size, "the batches of another job"));
   auto ring = Ring::attach(card.ring, std::move(region));

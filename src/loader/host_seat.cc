@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "loader/homes_order.h"
 #include "policy/eviction.h"
 
 namespace foreload {
@@ -25,6 +26,12 @@ constexpr Bytes kStreams = 4;  // that a host has room for in any case
 
 Bytes whole_pages(Bytes bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
+}
+
+// For what is on its way from other hosts: two of the longest, and enough to keep a fast network busy.
+Bytes desk_room(const SizedPlan& sized) {
+  constexpr Bytes kEnough = 32_MiB;
+  return std::max(std::min(kEnough, sized.memory.transit / 4), 2 * Arena::footprint(sized.longest_sample));
 }
 
 }  // namespace
@@ -49,10 +56,8 @@ Status check_host(const LoaderOptions& options) {
 }
 
 Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
-  JoinOptions join{
-      .budget = needs.options.memory, .own_budget = available_memory() / 2, .cores = needs.seams.host_cores};
-  FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join));
-  std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member)));
+  FORELOAD_ASSIGN(auto member, Member::join(needs.options.host, join_options(needs.options, needs.seams)));
+  std::unique_ptr<HostSeat> seat(new HostSeat(std::move(member), needs.job));
   seat->host_ = needs.options.host;
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
@@ -117,15 +122,13 @@ Status HostSeat::open_homes(const Needs& needs) {
   const SharedArenaOptions homes{.samples = samples, .homes = whole_pages(std::min(all, left))};
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, table));
-    std::uint64_t position = 0;
-    const Schedule& order = needs.stream.schedule();
-    const auto next = [&]() -> std::optional<SampleId> {
-      return position < order.size() ? std::optional(order.sample_at(0, position++)) : std::nullopt;
-    };
-    SharedArena::format(memory.bytes(), homes, next, [&](SampleId id) { return needs.source.length(id); });
+    HomesOrder order(needs.stream, job_);
+    SharedArena::format(
+        memory.bytes(), homes, [&] { return order.next(); }, [&](SampleId id) { return needs.source.length(id); });
     return {};
   };
-  const ObjectKey key{ObjectKey::Kind::kArena, needs.source.fingerprint(), needs.source.validators()};
+  const PeerKey peers = job_.plans ? job_.key : PeerKey{needs.source.fingerprint(), needs.source.validators(), 0};
+  const ObjectKey key = arena_key(peers);
   FORELOAD_ASSIGN(
       homes_,
       member_->open(
@@ -150,6 +153,8 @@ Status HostSeat::open_stream(const Needs& needs) {
            .rank = needs.options.rank,
            .world = needs.options.world,
            .content = content_of(needs.options, needs.source, needs.stream, needs.chain_options),
+           .desk = job_.plans ? whole_pages(PeerDesk::region_bytes(desk_room(sized_))) : 0,
+           .peers = job_.key,
            .chain = needs.chain_options};
   std::random_device random;
   const ObjectKey key{ObjectKey::Kind::kRing, card_.content[0], std::uint64_t{random()} << 32 | random()};
@@ -159,12 +164,13 @@ Status HostSeat::open_stream(const Needs& needs) {
     FORELOAD_ASSIGN(Region transit,
                     Region::map_file(memory.file(), StreamCard::kBytes, card_.arena, "bytes in transit"));
     FORELOAD_ASSIGN(Region batches,
-                    Region::map_file(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
+                    Region::map_file(memory.file(), card_.ring_offset(), card_.ring_bytes(), "the batches"));
     own_arena_ = Arena::create(arena_options_, std::move(transit));
     FORELOAD_ASSIGN(Region view,
-                    Region::map_copy(memory.file(), card_.ring_offset(), bytes - card_.ring_offset(), "the batches"));
+                    Region::map_copy(memory.file(), card_.ring_offset(), card_.ring_bytes(), "the batches"));
     own_ring_ = Ring::create(card_.ring, std::move(batches));
     own_ring_->set_view(std::move(view));
+    if (card_.desk > 0) desk_.emplace(memory.bytes().subspan(card_.desk_offset(), card_.desk));
     return write_card(card_, memory.bytes());
   };
   FORELOAD_ASSIGN(stream_, member_->open({.key = key, .bytes = bytes, .reserve = bytes, .fill = fill}));
@@ -194,9 +200,17 @@ Status HostSeat::serve(TierStack& tiers, Ring& ring) {
     tiers.share_homes(arena_.get());
     arena_->on_wanted([&ring] { ring.wake_feeder(); });
   }
+  if (desk_) ask_peers(tiers);
   FORELOAD_ASSIGN(Thread thread, Thread::start("fl-seat", [this, &tiers, &ring] { run(tiers, ring); }));
   threads_.push_back(std::move(thread));
   return {};
+}
+
+void HostSeat::ask_peers(TierStack& tiers) {
+  desk_->begin([this](MemberId id) { return member_->control().is_alive(id); });
+  tiers.use_peers({.desk = &*desk_,
+                   .home = [this](SampleId id) { return job_.home_elsewhere(id); },
+                   .asked = [this] { member_->control().peer_signal().raise(); }});
 }
 
 void HostSeat::stop() {

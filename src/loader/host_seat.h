@@ -17,6 +17,7 @@
 #include "host/stream_card.h"
 #include "host/workshop.h"
 #include "loader/company.h"
+#include "loader/job.h"
 #include "loader/seams.h"
 #include "loader/setup.h"
 #include "loader/standby.h"
@@ -39,6 +40,7 @@ class HostSeat {
     const Chain& chain;
     const ChainOptions& chain_options;
     const Stream& stream;
+    const JobPlan& job;  // lives as long as the seat
     unsigned threads;
     const Seams& seams;
   };
@@ -62,10 +64,11 @@ class HostSeat {
   std::optional<std::string> take_warning() FORELOAD_EXCLUDES(mutex_);
 
  private:
-  explicit HostSeat(std::shared_ptr<Member> member) : member_(std::move(member)) {}
+  HostSeat(std::shared_ptr<Member> member, const JobPlan& job) : member_(std::move(member)), job_(job) {}
   Status plan(const Needs& needs);
   Status open_homes(const Needs& needs);
   Status open_stream(const Needs& needs);
+  void ask_peers(TierStack& tiers);
   void run(TierStack& tiers, Ring& ring);
   void grow() FORELOAD_EXCLUDES(mutex_);
   bool look_at_desks() FORELOAD_EXCLUDES(mutex_);
@@ -73,6 +76,7 @@ class HostSeat {
   Bytes promised() const;
 
   std::shared_ptr<Member> member_;
+  const JobPlan& job_;
   std::shared_ptr<Workshop> workshop_;
   std::optional<Standby> standby_;  // nothing: the workers have begun
   SizedPlan sized_{};
@@ -85,6 +89,7 @@ class HostSeat {
   std::optional<Company> company_;
   std::unique_ptr<Arena> own_arena_;
   std::shared_ptr<Ring> own_ring_;
+  std::optional<PeerDesk> desk_;  // nothing: other hosts are not asked
   std::string host_;
   Mutex mutex_;
   std::deque<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);

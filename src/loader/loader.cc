@@ -253,6 +253,7 @@ LoaderStats Loader::Parts::stats() const {
           .read_error = pipeline_->filling().error(),
           .rewritten = pipeline_->rewritten(),
           .objects = tiers_->object_stats(),
+          .hosts = hosts(),
           .ring_slots = own_desk_->ring().slots(),
           .threads = seat_ ? seat_->workers() : threads_,
           .io = tiers_->engine_name()};

@@ -65,7 +65,7 @@ std::span<std::byte> part_of(const SharedObject& object, std::mt19937_64& random
   const std::span<std::byte> all = object.memory().bytes();
   const auto card = read_card(all, all.size());
   if (!card.ok()) return all.first(std::min<std::size_t>(all.size(), StreamCard::kBytes));
-  return random() % 256 == 0 ? all.first(StreamCard::kBytes) : all.subspan(card->ring_offset());
+  return random() % 256 == 0 ? all.first(StreamCard::kBytes) : all.subspan(card->ring_offset(), card->ring_bytes());
 }
 
 void scribble(std::span<std::byte> memory, std::mt19937_64& random) {

@@ -12,6 +12,7 @@
 #include "foreload/loader.h"
 #include "loader/accounts.h"
 #include "loader/host_seat.h"
+#include "loader/job.h"
 #include "loader/lease_desk.h"
 #include "loader/order.h"
 #include "loader/pace_keeper.h"
@@ -60,6 +61,9 @@ class Loader::Parts {
   Time begin_wait(Time time) const;
   std::optional<Batch> end_epoch();
   void pass_on_warnings();
+  std::uint32_t hosts() const {
+    return job_.plans ? static_cast<std::uint32_t>(job_.plans->assignment().roster().hosts().size()) : 1;
+  }
   bool forked() const { return ::getpid() != owner_; }
   std::uint64_t plan_hash_now() const {
     return plan_hash(stream_->schedule().options(), stream_->assignment().shape());
@@ -70,6 +74,7 @@ class Loader::Parts {
   Bytes budget_ = 0;
   unsigned threads_ = 1;
   std::unique_ptr<Source> source_;
+  JobPlan job_;
   std::optional<Stream> stream_;
   std::optional<Chain> chain_;
   Placement placement_;

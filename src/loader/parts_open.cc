@@ -1,7 +1,6 @@
 // Loader::open composes the parts, from the bottom up; closing takes them apart.
 #include "base/clock.h"
 #include "base/machine.h"
-#include "loader/balance.h"
 #include "loader/disk.h"
 #include "loader/homes_plan.h"
 #include "loader/parts.h"
@@ -13,6 +12,7 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   FORELOAD_TRY(check_order(options));
   FORELOAD_TRY(check_disk(options));
   FORELOAD_TRY(check_host(options));
+  FORELOAD_TRY(check_peers(options));
   std::unique_ptr<Parts> parts(new Parts(std::move(options)));
   const LoaderOptions& asked = parts->options_;
   SourceOptions from = asked.source;
@@ -27,9 +27,10 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
   shape.unit = chain.unit();
   FORELOAD_TRY(check_pairs(shape));
   const SliceAssignment assignment(shape);
-  FORELOAD_ASSIGN(auto balanced, balance(asked, *parts->source_, schedule, assignment, seams.roster));
-  parts->stream_.emplace(schedule, assignment,
-                         StreamOptions{.rank = asked.rank, .epochs = asked.epochs, .balanced = std::move(balanced)});
+  FORELOAD_ASSIGN(parts->job_, plan_job(asked, *parts->source_, schedule, assignment, seams));
+  parts->stream_.emplace(
+      schedule, assignment,
+      StreamOptions{.rank = asked.rank, .epochs = asked.epochs, .balanced = parts->job_.assignment()});
   parts->threads_ = asked.workers.value_or(0) != 0 ? *asked.workers : usable_cores();
   SizedPlan sized;
   if (asked.host.empty()) {
@@ -37,7 +38,8 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
     limit_ahead(sized, seams, *parts->stream_);
   } else {
     FORELOAD_ASSIGN(parts->seat_,
-                    HostSeat::open({asked, *parts->source_, chain, chosen, *parts->stream_, parts->threads_, seams}));
+                    HostSeat::open({asked, *parts->source_, chain, chosen, *parts->stream_, parts->job_,
+                                    parts->threads_, seams}));
     sized = parts->seat_->sized();
   }
   parts->budget_ = parts->seat_ ? parts->seat_->budget() : sized.budget;

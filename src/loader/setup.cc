@@ -98,6 +98,10 @@ Status check_options(const LoaderOptions& options) {
   return {};
 }
 
+JoinOptions join_options(const LoaderOptions& options, const Seams& seams) {
+  return {.budget = options.memory, .own_budget = available_memory() / 2, .cores = seams.host_cores};
+}
+
 std::uint32_t learners_here(const LoaderOptions& options) {
   return options.local_world != 0 ? options.local_world : options.world;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "foreload/loader.h"
+#include "host/joining.h"
 #include "loader/seams.h"
 #include "pipeline/ring.h"
 #include "plan/assignment.h"
@@ -22,6 +23,8 @@ Status check_options(const LoaderOptions& options);
 // Contradictions between options and dataset: batch or world larger than it.
 Status check_against(const LoaderOptions& options, const Source& source);
 
+// How this loader joins its host. REQUIRES: there is one.
+JoinOptions join_options(const LoaderOptions& options, const Seams& seams);
 std::uint32_t learners_here(const LoaderOptions& options);  // of the job, on this machine
 JobShape job_shape(const LoaderOptions& options, const Source& source);
 // A chain that mixes pairs needs whole ones on every rank.

@@ -16,15 +16,6 @@
 
 namespace foreload {
 
-// Which samples are meant, and by which plan: in every message, and both sides must mean the same.
-struct PeerKey {
-  std::uint64_t fingerprint = 0;  // of the dataset
-  std::uint64_t validators = 0;   // of its files
-  std::uint64_t roster = 0;       // hash of the roster
-
-  bool operator==(const PeerKey&) const = default;
-};
-
 // A sample that is wanted from its home.
 struct PeerWant {
   SampleId id = 0;

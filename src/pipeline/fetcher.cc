@@ -57,6 +57,7 @@ void Fetcher::run(std::uint64_t number) {
   ahead_.clear();
   waiters_.clear();
   elsewhere_.clear();
+  wanted_.clear();
   redos_.clear();
   pending_substitutes_.clear();
   pending_completions_.clear();
@@ -67,6 +68,7 @@ void Fetcher::serve(FetchClass wanted, Time now) {
     case FetchClass::kSubstitutes:
       ask_elsewhere(now);
       ask_completions(now);
+      ask_wanted(now);
       return ask_substitutes(now);
     case FetchClass::kStream:
       if (!parts_.only_fill) ask_ahead(now);

@@ -84,6 +84,8 @@ class Fetcher {
   void ask_substitutes(Time now);
   bool ask_substitute(const Waiter& waiter, Time now);
   void ask_completions(Time now);
+  void ask_wanted(Time now);
+  bool ask_wanted(SampleId id, Time now);
   void ask_elsewhere(Time now);
   bool ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time now);
   void reap(Time now, bool all);
@@ -161,6 +163,11 @@ class Fetcher {
     Time since{};
   };
   std::vector<Elsewhere> elsewhere_;
+  struct Wanted {
+    SampleId id = 0;
+    Time since{};
+  };
+  std::vector<Wanted> wanted_;  // by other hosts, and not asked for yet
   bool overdue_ = false;  // one of them waits for room: nobody who is needed later takes it
   // A batch whose slot rests, because a worker was stopped or died inside of it: done again in another slot.
   struct Redo {

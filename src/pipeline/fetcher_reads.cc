@@ -204,6 +204,32 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
   }
 }
 
+// What is at home here and other hosts need before anybody here does. Who asks waits for it, but not for long.
+void Fetcher::ask_wanted(Time now) {
+  constexpr std::size_t kAtOnce = 64;
+  constexpr Duration kPatience = std::chrono::seconds(1);
+  while (wanted_.size() < kAtOnce) {
+    const auto id = parts_.tiers.take_wanted();
+    if (!id) break;
+    wanted_.push_back({*id, now});
+  }
+  std::erase_if(wanted_,
+                [&](const Wanted& wanted) { return now - wanted.since > kPatience || ask_wanted(wanted.id, now); });
+}
+
+// False: not now.
+bool Fetcher::ask_wanted(SampleId id, Time now) {
+  if (id >= parts_.source.size() || refuse(id) || !parts_.tiers.lacks(id)) return true;
+  const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
+  if (parts_.tiers.request({.id = id, .from = from, .urgent = true, .fill = true}, now).kind != Ask::kQueued) {
+    return false;
+  }
+  const Bytes length = parts_.source.length(id);
+  pacer_.on_asked(from, length);
+  record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});
+  return true;
+}
+
 void Fetcher::ask_completions(Time now) {
   std::erase_if(pending_completions_, [&](Incomplete& sample) {
     const SampleId id = sample.work.id;

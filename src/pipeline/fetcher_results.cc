@@ -165,7 +165,7 @@ bool Fetcher::redo_next(Time now) {
 
 Time Fetcher::next_turn(Time now) const {
   if (fill_more_ || substitute_added_) return Time{0};
-  if (!elsewhere_.empty()) return now + kLookAgain;
+  if (!elsewhere_.empty() || !wanted_.empty()) return now + kLookAgain;
   if (fill_later_) return now + kLookForTime;
   if (has_company_) return now + kLookForHoldUp;
   return parts_.shared ? now + kLookForStuck : kNever;

@@ -69,4 +69,13 @@ class Roster {
   std::uint64_t hash_;
 };
 
+// Which samples are at home where, and by which plan: in every message between hosts, and both sides must mean the same.
+struct PeerKey {
+  std::uint64_t fingerprint = 0;  // of the dataset
+  std::uint64_t validators = 0;   // of its files
+  std::uint64_t roster = 0;       // hash of the roster, and of what else decides about homes
+
+  bool operator==(const PeerKey&) const = default;
+};
+
 }  // namespace foreload

@@ -12,14 +12,12 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "serve/metrics_page.h"
 
 namespace foreload {
-namespace {
-
-enum class Kind { kCounter, kGauge };
 
 // Bytes that are no printable ASCII are written as \xNN: the text has to be UTF-8, and names of folders need not be.
-std::string label_value(std::string_view text) {
+std::string metric_label(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     if (c == '\\' || c == '"') {
@@ -34,27 +32,7 @@ std::string label_value(std::string_view text) {
   return escaped;
 }
 
-class Text {
- public:
-  explicit Text(std::string_view host) : host_(fmt::format("host=\"{}\"", label_value(host))) {}
-
-  // What follows is of this family.
-  void family(std::string_view name, Kind kind, std::string_view help) {
-    name_ = name;
-    fmt::format_to(std::back_inserter(text_), "# HELP {} {}\n# TYPE {} {}\n", name, help, name,
-                   kind == Kind::kCounter ? "counter" : "gauge");
-  }
-  // `labels` begins with a comma, or is empty.
-  void series(std::string_view labels, double value) {
-    fmt::format_to(std::back_inserter(text_), "{}{{{}{}}} {}\n", name_, host_, labels, std::max(value, 0.0));
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string host_;
-  std::string_view name_;
-  std::string text_;
-};
+namespace {
 
 // Of the time since the learner's first batch.
 double share(Duration part, const LearnerReport& report) {
@@ -69,7 +47,7 @@ struct Value {
 
 struct Family {
   std::string_view name{};
-  Kind kind = Kind::kCounter;
+  MetricKind kind = MetricKind::kCounter;
   std::string_view help{};
   std::string_view label{};
   std::array<Value, 4> values{};
@@ -82,29 +60,29 @@ double report(const StreamSurvey& stream) {
 
 constexpr auto kLearnerFamilies = std::to_array<Family>({
     {"foreload_learner_batches_total",
-     Kind::kCounter,
+     MetricKind::kCounter,
      "Batches that the learner took.",
      "",
      {{{"", report<&LearnerReport::batches>}}}},
     {"foreload_learner_samples_total",
-     Kind::kCounter,
+     MetricKind::kCounter,
      "Samples in them.",
      "",
      {{{"", report<&LearnerReport::samples>}}}},
     {"foreload_learner_stall_seconds_total",
-     Kind::kCounter,
+     MetricKind::kCounter,
      "Time that the learner waited for a batch: for its bytes (fetch), or for their decoding (prep).",
      "cause",
      {{{"fetch", [](const StreamSurvey& s) { return seconds(s.report.fetch_stall); }},
        {"prep", [](const StreamSurvey& s) { return seconds(s.report.prep_stall); }}}}},
     {"foreload_learner_stall_ratio",
-     Kind::kGauge,
+     MetricKind::kGauge,
      "Share of the time since its first batch that it waited.",
      "cause",
      {{{"fetch", [](const StreamSurvey& s) { return share(s.report.fetch_stall, s.report); }},
        {"prep", [](const StreamSurvey& s) { return share(s.report.prep_stall, s.report); }}}}},
     {"foreload_learner_bytes_total",
-     Kind::kCounter,
+     MetricKind::kCounter,
      "Sample bytes by the tier that they came from.",
      "tier",
      {{{"memory", report<&LearnerReport::memory_bytes>},
@@ -112,22 +90,22 @@ constexpr auto kLearnerFamilies = std::to_array<Family>({
        {"peer", report<&LearnerReport::peer_bytes>},
        {"source", report<&LearnerReport::source_bytes>}}}},
     {"foreload_learner_bad_samples_total",
-     Kind::kCounter,
+     MetricKind::kCounter,
      "Samples that were replaced by others, or decoded although damaged.",
      "reason",
      {{{"replaced", report<&LearnerReport::replaced>}, {"damaged", report<&LearnerReport::damaged>}}}},
     {"foreload_learner_queue_batches",
-     Kind::kGauge,
+     MetricKind::kGauge,
      "Batches that are ready for the learner.",
      "",
      {{{"", [](const StreamSurvey& s) { return static_cast<double>(s.published); }}}}},
     {"foreload_learner_queue_slots",
-     Kind::kGauge,
+     MetricKind::kGauge,
      "Batches that there is room for.",
      "",
      {{{"", [](const StreamSurvey& s) { return static_cast<double>(s.slots); }}}}},
     {"foreload_learner_step_seconds",
-     Kind::kGauge,
+     MetricKind::kGauge,
      "What the learner does with a batch takes so long, on average.",
      "",
      {{{"", [](const StreamSurvey& s) { return seconds(s.pace.step); }}}}},
@@ -138,7 +116,7 @@ std::string learner_labels(const StreamSurvey& stream) {
                      stream.world);
 }
 
-void tell_learners(Text& text, std::span<const StreamSurvey> streams) {
+void tell_learners(MetricsPage& text, std::span<const StreamSurvey> streams) {
   for (const Family& family : kLearnerFamilies) {
     text.family(family.name, family.kind, family.help);
     for (const StreamSurvey& stream : streams) {
@@ -150,7 +128,7 @@ void tell_learners(Text& text, std::span<const StreamSurvey> streams) {
       }
     }
   }
-  text.family("foreload_learner_prepared_samples_total", Kind::kCounter,
+  text.family("foreload_learner_prepared_samples_total", MetricKind::kCounter,
               "Samples of the learner by the process that prepared them, of members that live.");
   for (const StreamSurvey& stream : streams) {
     for (const StreamSurvey::Helper& helper : stream.prepared_by) {
@@ -161,9 +139,9 @@ void tell_learners(Text& text, std::span<const StreamSurvey> streams) {
   }
 }
 
-void tell_host(Text& text, const HostSurvey& survey) {
+void tell_host(MetricsPage& text, const HostSurvey& survey) {
   const auto one = [&text](std::string_view name, std::string_view help, double value) {
-    text.family(name, Kind::kGauge, help);
+    text.family(name, MetricKind::kGauge, help);
     text.series("", value);
   };
   one("foreload_host_members", "Processes of the host that live.", static_cast<double>(survey.members.size()));
@@ -172,13 +150,13 @@ void tell_host(Text& text, const HostSurvey& survey) {
   one("foreload_host_cores_in_use", "Cores that they use now.", survey.cores_in_use);
   one("foreload_host_memory_budget_bytes", "Memory that all members may take together.",
       static_cast<double>(survey.budget));
-  text.family("foreload_host_memory_bytes", Kind::kGauge,
+  text.family("foreload_host_memory_bytes", MetricKind::kGauge,
               "Memory that is taken of the budget: caches (arenas), batches and bytes in transit (streams), scratch of "
               "processes (members).");
   text.series(",purpose=\"arenas\"", static_cast<double>(survey.memory.arenas));
   text.series(",purpose=\"streams\"", static_cast<double>(survey.memory.streams));
   text.series(",purpose=\"members\"", static_cast<double>(survey.memory.members));
-  text.family("foreload_member_memory_bytes", Kind::kGauge, "Scratch of a process, of the budget.");
+  text.family("foreload_member_memory_bytes", MetricKind::kGauge, "Scratch of a process, of the budget.");
   for (const MemberInfo& member : survey.members) {
     text.series(fmt::format(",place=\"{}\",process=\"{}\"", member.id.index, member.process),
                 static_cast<double>(member.reserved));
@@ -188,7 +166,7 @@ void tell_host(Text& text, const HostSurvey& survey) {
 }  // namespace
 
 std::string metrics_text(const HostSurvey& survey) {
-  Text text(survey.name);
+  MetricsPage text(survey.name);
   tell_host(text, survey);
   tell_learners(text, survey.streams);
   return text.take();

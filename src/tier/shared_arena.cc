@@ -13,7 +13,7 @@
 namespace foreload {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3230616e65724146;  // "FArena02"
+constexpr std::uint64_t kMagic = 0x3330616e65724146;  // "FArena03"
 constexpr Bytes kPage = 4096;
 
 enum Phase : std::uint8_t { kAbsent = 0, kFlying = 1, kResident = 2 };
@@ -24,6 +24,9 @@ Bytes whole_pages(Bytes bytes) {
 
 }  // namespace
 
+// Of others' wants: they come some hundred at once, and are taken within a turn of a fetcher.
+constexpr std::size_t kMostWanted = 1024;
+
 struct SharedArena::Header {
   std::atomic<std::uint64_t> magic{0};  // written last
   std::uint64_t samples = 0;
@@ -32,6 +35,8 @@ struct SharedArena::Header {
   std::atomic<std::uint64_t> wanted{0};
   std::atomic<std::uint64_t> full{0};
   std::atomic<std::uint64_t> used{0};  // for display: a death between two stores leaves it a sample short
+  std::atomic<std::uint32_t> wants{0};  // how many there may be
+  std::array<std::atomic<std::uint64_t>, kMostWanted> wanted_ids{};  // id + 1; 0: none
 };
 
 struct SharedArena::Slot {
@@ -87,6 +92,17 @@ void SharedArena::format(std::span<std::byte> memory, const SharedArenaOptions& 
   header->wanted = header->reserved.load();
   header->end = offset;
   header->magic = kMagic;
+}
+
+Result<SharedArenaOptions> SharedArena::options_of(std::span<const std::byte> memory) {
+  const Error none{Code::kInvalid, "what a member shares as its cache is none"};
+  if (memory.size() < table_bytes(0)) return none;
+  const Header& header = *reinterpret_cast<const Header*>(memory.data());
+  const std::uint64_t samples = header.samples;
+  if (header.magic != kMagic || samples > memory.size() / sizeof(Slot) || table_bytes(samples) > memory.size()) {
+    return none;
+  }
+  return SharedArenaOptions{.samples = samples, .homes = memory.size() - table_bytes(samples)};
 }
 
 Result<std::unique_ptr<SharedArena>> SharedArena::open(std::span<std::byte> memory, const SharedArenaOptions& options,
@@ -177,6 +193,32 @@ void SharedArena::abandon(SampleId id) {
   ClaimWord word = ClaimWord::unpack(home.word.load(std::memory_order_relaxed));
   word.phase = kAbsent;
   home.word.store(word.packed(), std::memory_order_release);
+}
+
+bool SharedArena::want(SampleId id) {
+  if (id >= samples_ || !has_home(id)) return false;
+  const std::uint64_t wanted = id + 1;
+  std::atomic<std::uint64_t>* free = nullptr;
+  for (auto& entry : header().wanted_ids) {
+    const std::uint64_t seen = entry.load(std::memory_order_relaxed);
+    if (seen == wanted) return true;
+    if (seen == 0 && free == nullptr) free = &entry;
+  }
+  std::uint64_t none = 0;
+  if (free == nullptr || !free->compare_exchange_strong(none, wanted)) return false;
+  header().wants.fetch_add(1);
+  return true;
+}
+
+std::optional<SampleId> SharedArena::take_wanted() {
+  if (header().wants.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  for (auto& entry : header().wanted_ids) {
+    std::uint64_t seen = entry.load(std::memory_order_relaxed);
+    if (seen == 0 || !entry.compare_exchange_strong(seen, 0)) continue;
+    header().wants.fetch_sub(1);
+    if (seen <= samples_) return seen - 1;
+  }
+  return std::nullopt;
 }
 
 Bytes SharedArena::reserved() const {

@@ -54,6 +54,8 @@ class SharedArena : private LeaseBook {
   static void format(std::span<std::byte> memory, const SharedArenaOptions& options,
                      const std::function<std::optional<SampleId>()>& next,
                      const std::function<Bytes(SampleId)>& length);
+  // Of memory that was formatted by somebody else, for a reader without an index. kInvalid: it was not.
+  static Result<SharedArenaOptions> options_of(std::span<const std::byte> memory);
   // kInvalid: the memory was not formatted for these. It must outlive the arena. `is_alive` tells of any member.
   static Result<std::unique_ptr<SharedArena>> open(std::span<std::byte> memory, const SharedArenaOptions& options,
                                                    MemberId self, std::function<bool(MemberId)> is_alive);
@@ -76,6 +78,11 @@ class SharedArena : private LeaseBook {
   // REQUIRES for both: begun by this process.
   Lease commit(SampleId id, Bytes length);
   void abandon(SampleId id);
+
+  // What other hosts want of this one, and is not here yet. Who wants it on their behalf says so, and whoever can read it
+  // takes it off the list. False: the list is full, or nothing is at home there.
+  bool want(SampleId id);
+  std::optional<SampleId> take_wanted();
 
   // How far homes have memory, how far somebody wants it, and how far there are any.
   Bytes reserved() const;

@@ -31,7 +31,9 @@ class PeersTest : public testing::Test {
     auto bottom = std::make_unique<SourceTier>(*source_, std::move(*open_read_engine({})), std::nullopt);
     tiers_ = std::make_unique<TierStack>(*source_, std::make_unique<KeptHomes>(nothing_), *arena_, std::move(bottom));
     desk_.begin([this](MemberId) { return alive_.load(); });
-    tiers_->use_peers(&desk_, [](SampleId id) { return id % 2 == 0 ? std::optional(7u) : std::nullopt; });
+    tiers_->use_peers({.desk = &desk_,
+                       .home = [](SampleId id) { return id % 2 == 0 ? std::optional(7u) : std::nullopt; },
+                       .asked = [] {}});
   }
 
   Ask ask(SampleId id) { return tiers_->request({.id = id, .from = tiers_->nearest(id)}, now()).kind; }

@@ -147,6 +147,7 @@ void TierStack::start(SampleId id, Flight& flight, Time now) {
     const auto host = home_at_(id);
     if (host && peers_->ask(id, *host, flight.into.size(), now)) {
       ++flying_[static_cast<std::size_t>(Origin::kPeer)];
+      asked_ = true;
       return;
     }
     flight.origin = Origin::kSource;  // an agent that stands still keeps the room
@@ -243,6 +244,7 @@ void TierStack::take_from_peers(std::vector<Arrival>& arrivals) {
 
 void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
+  if (std::exchange(asked_, false)) on_asked_();
   bottom_->wait(reads_, peers_ == nullptr ? deadline : std::min(deadline, peers_->next_deadline()));
   for (SourceRead& read : reads_) arrive(read, arrivals);
   if (peers_ != nullptr) take_from_peers(arrivals);

@@ -98,11 +98,20 @@ class TierStack {
   // Homes that all processes of a host have in common come before those of this one. It must outlive this.
   void share_homes(SharedArena* shared) { shared_ = shared; }
 
-  // What is at home on other hosts comes from there. `home` tells which; nothing: none has it. The desk outlives this.
-  void use_peers(PeerDesk* desk, std::function<std::optional<std::uint32_t>(SampleId)> home) {
-    peers_ = desk;
-    home_at_ = std::move(home);
+  // What is at home on other hosts comes from there. `home` tells which; nothing: none has it. `asked` is called when
+  // something has been asked for, before anything is waited for. The desk outlives this.
+  struct Peers {
+    PeerDesk* desk = nullptr;
+    std::function<std::optional<std::uint32_t>(SampleId)> home;
+    std::function<void()> asked;
+  };
+  void use_peers(Peers peers) {
+    peers_ = peers.desk;
+    home_at_ = std::move(peers.home);
+    on_asked_ = std::move(peers.asked);
   }
+  // What other hosts want of the homes here, and is to be filled for them.
+  std::optional<SampleId> take_wanted() { return shared_ != nullptr ? shared_->take_wanted() : std::nullopt; }
 
   // The stream is asked for from here on.
   void restart(Moment now) { homes_.restart(now); }
@@ -188,6 +197,8 @@ class TierStack {
   SharedArena* shared_ = nullptr;
   PeerDesk* peers_ = nullptr;
   std::function<std::optional<std::uint32_t>(SampleId)> home_at_;
+  std::function<void()> on_asked_;
+  bool asked_ = false;  // peers, since the last wait
   Homes homes_;
   std::unique_ptr<SourceTier> bottom_;
   std::unique_ptr<DiskTier> disk_;                // its thread wakes the one above

@@ -1,0 +1,186 @@
+// What stands first outlives what stands behind it: the office ends before the server, the server before the connections
+// to others (its greetings use them), and all before the lists of what the host has.
+#include "agent_peers.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "base/mutex.h"
+#include "base/thread.h"
+#include "host/roster_board.h"
+#include "peers/arena_shelf.h"
+#include "peers/credentials.h"
+#include "peers/inventory.h"
+#include "peers/meet.h"
+#include "peers/meeting.h"
+#include "peers/office.h"
+#include "peers/peers_grpc.h"
+#include "peers/places.h"
+#include "serve/metrics_page.h"
+
+namespace foreload {
+namespace {
+
+// The launcher's name of the job, so that two jobs on the same hosts are not taken for one.
+std::string job_name(const Surroundings& around) {
+  for (const char* name : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
+    if (const auto value = around.variable(name)) return *value;
+  }
+  return "";
+}
+
+// Half of the host's memory is for homes: streams may have the rest.
+Hello hello_of(const Places& places, std::string job, Bytes budget) {
+  std::random_device random;
+  return {.nonce = std::uint64_t{random()} << 32 | random(),
+          .hosts = static_cast<std::uint32_t>(places.addresses.size()),
+          .job = std::move(job),
+          .card = {.host = places.self, .learners = places.learners, .memory = budget / 2, .name = places.name}};
+}
+
+class GrpcAgentPeers final : public AgentPeers {
+ public:
+  GrpcAgentPeers(std::shared_ptr<Member> member, RosterBoard board, Hello own)
+      : member_(std::move(member)), board_(std::move(board)), self_(own.card.host), meeting_(std::move(own)) {}
+  ~GrpcAgentPeers() override {
+    stopping_ = true;
+    threads_.clear();
+    office_.reset();
+    greeting_ = nullptr;
+  }
+
+  Status open(const Places& places, const std::optional<PeerCredentials>& credentials) {
+    FORELOAD_ASSIGN(inventory_, Inventory::open(member_));
+    shelf_.emplace(*inventory_);
+    const auto greet = [this](const Hello& hello) {
+      HelloAnswer answer = meeting_.greet(hello);
+      GrpcPeers* peers = greeting_.load();
+      if (answer.refusal.empty() && peers != nullptr) peers->greeted(hello.card.host, hello.nonce);
+      return answer;
+    };
+    FORELOAD_ASSIGN(server_,
+                    GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet));
+    meeting_.served(server_->address());
+    FORELOAD_ASSIGN(peers_, GrpcPeers::open({places.addresses, credentials, meeting_.own()}));
+    greeting_ = peers_.get();
+    FORELOAD_ASSIGN(Thread thread, Thread::start("fl-meeting", [this] { run(); }));
+    threads_.push_back(std::move(thread));
+    return {};
+  }
+
+  std::string address() const override { return meeting_.own().card.name; }
+
+  std::vector<std::string> take_news() override {
+    MutexLock lock(mutex_);
+    return std::exchange(news_, {});
+  }
+
+  std::vector<std::string> take_warnings() override {
+    std::vector<std::string> all = meeting_.take_warnings();
+    MutexLock lock(mutex_);
+    for (std::string& text : office_ ? office_->take_warnings() : peers_->take_warnings()) {
+      all.push_back(std::move(text));
+    }
+    return all;
+  }
+
+  std::optional<Error> failure() const override {
+    MutexLock lock(mutex_);
+    return failure_;
+  }
+
+  std::string metrics() const override {
+    MetricsPage page(member_->name().text());
+    const std::vector<PeerCounts> counts = peers_->counts();
+    const auto each = [&](std::string_view name, std::string_view help, auto value) {
+      page.family(name, MetricKind::kCounter, help);
+      for (const PeerCounts& peer : counts) {
+        if (!peer.address.empty()) value(fmt::format(",peer=\"{}\"", metric_label(peer.address)), peer);
+      }
+    };
+    each("foreload_peer_bytes_total", "Sample bytes that came from the peer.",
+         [&](const std::string& labels, const PeerCounts& peer) {
+           page.series(labels, static_cast<double>(peer.bytes));
+         });
+    each("foreload_peer_samples_total", "Samples that were asked of the peer, by how that ended.",
+         [&](const std::string& labels, const PeerCounts& peer) {
+           const auto end = [&](std::string_view how, std::uint64_t count) {
+             page.series(fmt::format("{},end=\"{}\"", labels, how), static_cast<double>(count));
+           };
+           end("here", peer.samples);
+           end("absent", peer.absent);
+           end("refused", peer.refused);
+           end("wrong", peer.wrong);
+           end("unreachable", peer.unreachable);
+         });
+    return page.take();
+  }
+
+ private:
+  void run() {
+    const auto told = [this](const std::string& text) {
+      board_.say(text);
+      MutexLock lock(mutex_);
+      news_.push_back(text);
+    };
+    auto met = meet(meeting_, *peers_, {.stop = [this] { return stopping_.load(); }, .told = told});
+    Status begun = met.ok() ? begin(*met) : Status(met.error());
+    if (begun.ok() || stopping_) return;
+    board_.fail(begun.error().message);
+    MutexLock lock(mutex_);
+    failure_ = begun.error();
+  }
+
+  Status begin(const Met& met) {
+    FORELOAD_TRY(board_.publish({met.roster, self_}));
+    std::vector<std::string> names;
+    for (const RosterHost& host : met.roster.hosts()) names.push_back(host.name);
+    FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *peers_, names));
+    MutexLock lock(mutex_);
+    office_ = std::move(office);
+    news_.push_back(fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), met.roster.world(),
+                                self_));
+    return {};
+  }
+
+  std::shared_ptr<Member> member_;
+  RosterBoard board_;
+  HostIndex self_;
+  Meeting meeting_;
+  std::unique_ptr<Inventory> inventory_;
+  std::optional<ArenaShelf> shelf_;
+  std::unique_ptr<GrpcPeers> peers_;
+  std::atomic<GrpcPeers*> greeting_{nullptr};  // null: not open yet
+  std::unique_ptr<GrpcServer> server_;
+  mutable Mutex mutex_;
+  std::unique_ptr<Office> office_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<std::string> news_ FORELOAD_GUARDED_BY(mutex_);
+  std::optional<Error> failure_ FORELOAD_GUARDED_BY(mutex_);
+  std::atomic<bool> stopping_{false};
+  std::vector<Thread> threads_;  // one: it meets the others
+};
+
+}  // namespace
+
+Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> member, const AgentPeersOptions& options) {
+  const Surroundings around = real_surroundings();
+  FORELOAD_ASSIGN(const Places places, find_places({.peers = options.peers == "auto" ? "" : options.peers,
+                                                    .host = options.host,
+                                                    .learners = options.learners,
+                                                    .listen = options.listen},
+                                                   around));
+  std::optional<PeerCredentials> credentials;
+  if (!options.credentials.empty()) {
+    FORELOAD_ASSIGN(credentials, load_credentials(options.credentials));
+  }
+  FORELOAD_ASSIGN(RosterBoard board, RosterBoard::post(member, places.addresses.size()));
+  const Hello own = hello_of(places, job_name(around), member->control().budget());
+  auto peers = std::make_unique<GrpcAgentPeers>(std::move(member), std::move(board), own);
+  FORELOAD_TRY(peers->open(places, credentials));
+  return std::unique_ptr<AgentPeers>(std::move(peers));
+}
+
+}  // namespace foreload

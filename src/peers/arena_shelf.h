@@ -1,0 +1,27 @@
+// ArenaShelf: serves other hosts out of the shared arenas of this one. What is at home here and has not been read yet is
+// put on the arena's list of wanted samples, for whichever trainer of this host can read it.
+#pragma once
+
+#include "peers/inventory.h"
+#include "peers/peers.h"
+
+namespace foreload {
+
+class ArenaShelf final : public PeerShelf {
+ public:
+  // It must outlive this.
+  explicit ArenaShelf(const Inventory& inventory) : inventory_(inventory) {}
+
+  bool knows(const PeerKey& key) const override;
+  void expect(const PeerKey& key, std::span<const PeerItem> items) override;
+  Taken take(const PeerKey& key, const PeerItem& item) override;
+
+ private:
+  std::shared_ptr<ShelvedArena> arena_of(const PeerKey& key) const;
+  // Wakes the trainers that could read for it. False: there are none.
+  bool wake_readers(const ShelvedArena& arena) const;
+
+  const Inventory& inventory_;
+};
+
+}  // namespace foreload

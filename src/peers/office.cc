@@ -1,0 +1,119 @@
+#include "peers/office.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "base/clock.h"
+#include "base/futex.h"
+
+namespace foreload {
+namespace {
+
+constexpr Duration kDeadline = PeerDesk::kPatience * 9 / 10;  // later nobody waits for it any more
+constexpr Duration kLook = std::chrono::milliseconds(200);
+constexpr Duration kStart = std::chrono::seconds(30);  // hosts do not begin at the same time
+
+}  // namespace
+
+Result<std::unique_ptr<Office>> Office::open(const Inventory& inventory, PeerTransport& transport,
+                                             std::vector<std::string> hosts) {
+  std::unique_ptr<Office> office(new Office(inventory, transport, std::move(hosts)));
+  Office* self = office.get();
+  FORELOAD_ASSIGN(Thread worker, Thread::start("fl-office", [self] { self->run(); }));
+  office->threads_.push_back(std::move(worker));
+  FORELOAD_ASSIGN(Thread bell, Thread::start("fl-bell", [self] { self->listen(); }));
+  office->threads_.push_back(std::move(bell));
+  return office;
+}
+
+Office::~Office() {
+  stopping_ = true;
+  WorkSignal& signal = inventory_.member().control().peer_signal();
+  signal.count.fetch_add(1);
+  futex_wake_all(signal.count);
+  transport_.wake();
+  threads_.clear();
+}
+
+std::vector<std::string> Office::take_warnings() {
+  std::vector<std::string> all = transport_.take_warnings();
+  MutexLock lock(mutex_);
+  all.insert(all.end(), warnings_.begin(), warnings_.end());
+  warnings_.clear();
+  return all;
+}
+
+// A transport is waited for by its own means, and desks ring in shared memory: this thread passes that on.
+void Office::listen() {
+  WorkSignal& signal = inventory_.member().control().peer_signal();
+  while (!stopping_) {
+    const std::uint32_t seen = signal.count.load(std::memory_order_seq_cst);
+    transport_.wake();
+    signal.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (!stopping_) futex_wait(signal.count, seen, now() + kLook);
+    signal.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  }
+}
+
+// What is under way when it ends is waited for: the transport writes into memory of the streams until then.
+void Office::run() {
+  while (!stopping_ || !pending_.empty()) {
+    if (!stopping_) take_requests();
+    take_ends(now() + kLook);
+  }
+}
+
+void Office::take_requests() {
+  const MemberId self = inventory_.member().id();
+  for (const auto& stream : inventory_.lists()->streams) {
+    std::map<HostIndex, std::vector<PeerWant>> batches;
+    while (const auto asked = stream->desk.claim(self)) {
+      if (asked->host >= hosts_.size()) {  // whoever wrote that has another roster
+        stream->desk.end(*asked, false);
+        continue;
+      }
+      const std::uint64_t token = next_token_++;
+      pending_.emplace(token, Pending{stream, *asked});
+      batches[asked->host].push_back({.id = asked->id, .into = asked->into, .token = token});
+    }
+    for (const auto& [host, wants] : batches) {
+      transport_.fetch(host, stream->card.peers, wants, now() + kDeadline);
+    }
+  }
+}
+
+void Office::take_ends(Time until) {
+  ends_.clear();
+  transport_.wait(ends_, until);
+  std::set<Ring*> touched;
+  const Time time = now();
+  for (const PeerEnd& end : ends_) {
+    const auto found = pending_.find(end.token);
+    if (found == pending_.end()) continue;
+    const auto& [stream, asked] = found->second;
+    stream->desk.end(asked, end.result == PeerResult::kHere);
+    note(asked.host, end.result, time);
+    touched.insert(stream->ring.get());
+  }
+  for (Ring* ring : touched) ring->wake_feeder();
+  for (const PeerEnd& end : ends_) pending_.erase(end.token);
+}
+
+// A host that refuses for long does something else than this one.
+void Office::note(HostIndex host, PeerResult result, Time now) {
+  Refusals& refusals = refusals_[host];
+  if (result == PeerResult::kHere || result == PeerResult::kAbsent) refusals.since = {};
+  if (result != PeerResult::kRefused) return;
+  if (refusals.since == Time{}) refusals.since = now;
+  if (refusals.warned || now - refusals.since < kStart) return;
+  refusals.warned = true;
+  MutexLock lock(mutex_);
+  warnings_.push_back(
+      fmt::format("peer {}: no learner there has had this dataset, with this seed, for {} s: it reads other files, plans "
+                  "otherwise, or has not begun; its samples come from the source",
+                  hosts_[host], kStart / std::chrono::seconds(1)));
+}
+
+}  // namespace foreload
