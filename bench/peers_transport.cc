@@ -52,8 +52,9 @@ class Samples final : public PeerShelf, private LeaseBook {
   std::span<const std::byte> bytes(SampleId id) const { return samples_[id % kBatch]; }
 
   bool knows(const PeerKey& key) const override { return key == kKey; }
-  std::optional<Sample> take(const PeerKey&, SampleId id) override {
-    return Sample{.lease = Lease(this, id, bytes(id)), .hash = hashes_[id % kBatch]};
+  void expect(const PeerKey&, std::span<const PeerItem>) override {}
+  Taken take(const PeerKey&, const PeerItem& item) override {
+    return {Taken::Kind::kHere, Lease(this, item.id, bytes(item.id)), hashes_[item.id % kBatch]};
   }
 
  private:

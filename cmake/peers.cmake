@@ -11,6 +11,7 @@ if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
     src/peers/peers_grpc_calls.cc
     src/peers/peers_grpc_client.cc
+    src/peers/peers_grpc_lane.cc
     src/peers/peers_grpc_parts.cc
     src/peers/peers_grpc_server.cc)
   target_link_libraries(foreload_peers_grpc PUBLIC foreload_peers PkgConfig::GRPC)

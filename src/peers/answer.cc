@@ -60,7 +60,11 @@ bool FetchAnswer::take(Pieces message, std::vector<PeerEnd>& ends) {
   coming_->frame.offset += part;
   if (coming_->frame.offset < frame->length) return true;
   const bool right = coming_->fits && hash_bytes(into) == frame->hash;
-  if (!right) ++wrong_;
+  if (right) {
+    bytes_ += frame->length;
+  } else {
+    ++wrong_;
+  }
   close(frame->index, right ? PeerResult::kHere : PeerResult::kWrong, ends);
   coming_.reset();
   return true;

@@ -24,6 +24,7 @@ class FetchAnswer {
   void end(PeerResult result, std::vector<PeerEnd>& ends);
 
   bool complete() const { return left_ == 0; }
+  Bytes bytes() const { return bytes_; }        // of samples that are here
   std::size_t wrong() const { return wrong_; }  // samples that did not have their hash or length
 
  private:
@@ -41,6 +42,7 @@ class FetchAnswer {
   std::optional<Coming> coming_{};
   std::size_t left_;
   std::size_t wrong_ = 0;
+  Bytes bytes_ = 0;
 };
 
 }  // namespace foreload

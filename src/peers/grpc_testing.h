@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ namespace foreload {
 
 inline constexpr PeerKey kTestKey{.fingerprint = 11, .validators = 22, .roster = 33};
 inline constexpr Duration kPlenty = std::chrono::seconds(50);  // a deadline that only a hang misses
+
+inline constexpr std::uint64_t kForever = ~std::uint64_t{0};
 
 using Content = std::vector<std::byte>;
 
@@ -49,6 +52,29 @@ class TestShelf final : public PeerShelf, private LeaseBook {
   std::map<SampleId, std::uint64_t> lies{};  // hashes of samples that are not theirs
   std::function<void(SampleId)> before_take = [](SampleId) {};
 
+  // It is on its way, and says so so many times before it is here. Any time.
+  void delay(SampleId id, std::uint64_t times) {
+    MutexLock lock(mutex_);
+    later_[id] = times;
+  }
+  void deliver() {  // everything
+    MutexLock lock(mutex_);
+    later_.clear();
+  }
+  void know(bool known) {
+    MutexLock lock(mutex_);
+    knows_ = known;
+  }
+
+  // Requests that came.
+  std::uint64_t asked() const {
+    MutexLock lock(mutex_);
+    return asked_;
+  }
+  std::vector<std::vector<PeerItem>> expected() const {
+    MutexLock lock(mutex_);
+    return expected_;
+  }
   std::uint64_t takes() const {
     MutexLock lock(mutex_);
     return takes_;
@@ -58,17 +84,33 @@ class TestShelf final : public PeerShelf, private LeaseBook {
     return leases_;
   }
 
-  bool knows(const PeerKey& key) const override { return key == kTestKey; }
-  std::optional<Sample> take(const PeerKey&, SampleId id) override {
-    before_take(id);
+  bool knows(const PeerKey& key) const override {
     MutexLock lock(mutex_);
+    ++asked_;
+    return knows_ && key == kTestKey;
+  }
+  void expect(const PeerKey& key, std::span<const PeerItem> items) override {
+    EXPECT_EQ(key, kTestKey);
+    MutexLock lock(mutex_);
+    expected_.emplace_back(items.begin(), items.end());
+  }
+  Taken take(const PeerKey&, const PeerItem& item) override {
+    before_take(item.id);
+    MutexLock lock(mutex_);
+    EXPECT_FALSE(expected_.empty());
     ++takes_;
-    const auto found = samples_.find(id);
-    if (found == samples_.end()) return std::nullopt;
+    const auto found = samples_.find(item.id);
+    if (found == samples_.end()) return {};
+    const auto later = later_.find(item.id);
+    if (later != later_.end() && later->second != 0) {
+      if (later->second != kForever) --later->second;
+      return {.kind = Taken::Kind::kLater};
+    }
     ++leases_;
-    const auto lie = lies.find(id);
-    return Sample{.lease = Lease(this, id, found->second),
-                  .hash = lie != lies.end() ? lie->second : hash_bytes(found->second)};
+    const auto lie = lies.find(item.id);
+    return {.kind = Taken::Kind::kHere,
+            .lease = Lease(this, item.id, found->second),
+            .hash = lie != lies.end() ? lie->second : hash_bytes(found->second)};
   }
 
  private:
@@ -83,6 +125,10 @@ class TestShelf final : public PeerShelf, private LeaseBook {
 
   mutable Mutex mutex_;
   std::map<SampleId, Content> samples_{};
+  std::map<SampleId, std::uint64_t> later_ FORELOAD_GUARDED_BY(mutex_){};
+  std::vector<std::vector<PeerItem>> expected_ FORELOAD_GUARDED_BY(mutex_){};
+  bool knows_ FORELOAD_GUARDED_BY(mutex_) = true;
+  mutable std::uint64_t asked_ FORELOAD_GUARDED_BY(mutex_) = 0;
   std::uint64_t takes_ FORELOAD_GUARDED_BY(mutex_) = 0;
   std::uint64_t leases_ FORELOAD_GUARDED_BY(mutex_) = 0;
 };
@@ -100,8 +146,10 @@ inline GrpcServer::Greet welcome(std::uint64_t nonce = 1) {
 }
 
 inline std::unique_ptr<GrpcServer> serve(TestShelf& shelf, const std::optional<PeerCredentials>& credentials,
-                                         const std::string& address = "127.0.0.1:0") {
-  auto server = GrpcServer::listen({.address = address, .credentials = credentials}, shelf, welcome());
+                                         const std::string& address = "127.0.0.1:0",
+                                         Duration patience = kLaterPatience) {
+  auto server =
+      GrpcServer::listen({.address = address, .credentials = credentials, .patience = patience}, shelf, welcome());
   EXPECT_TRUE(server) << server.error().message;
   return std::move(*server);
 }
@@ -151,9 +199,12 @@ class Wanted {
   void again() {
     token_ += 1'000'000;
     results_.clear();
+    order_.clear();
     for (Content& bytes : memory_) std::fill(bytes.begin(), bytes.end(), std::byte{0});
   }
 
+  // In the order in which they ended, by place.
+  const std::vector<std::size_t>& order() const { return order_; }
   PeerResult result(std::size_t i) const { return results_.at(token_ + i); }
   std::size_t ended() const { return results_.size(); }
   std::size_t count(PeerResult result) const {
@@ -168,6 +219,7 @@ class Wanted {
     const std::size_t i = end.token - token_;
     ASSERT_LT(i, ids_.size());
     ASSERT_TRUE(results_.emplace(end.token, end.result).second) << "ended twice";
+    order_.push_back(i);
     if (end.result == PeerResult::kHere) {
       ASSERT_EQ(memory_[i], test_sample(ids_[i], memory_[i].size()));
     }
@@ -176,6 +228,7 @@ class Wanted {
   std::vector<SampleId> ids_{};
   std::vector<Content> memory_{};
   std::map<std::uint64_t, PeerResult> results_{};
+  std::vector<std::size_t> order_{};
   std::uint64_t token_ = 1000;
 };
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +14,14 @@
 #include "tier/lease.h"
 
 namespace foreload {
+
+// A sample as a peer is asked for it. An agent has no index of the dataset, so the length is said.
+struct PeerItem {
+  SampleId id = 0;
+  Bytes length = 0;
+
+  bool operator==(const PeerItem&) const = default;
+};
 
 // A sample that is wanted from its home.
 struct PeerWant {
@@ -36,19 +43,40 @@ struct PeerEnd {
   PeerResult result = PeerResult::kUnreachable;
 };
 
-// What this host has for others. Any thread.
+// How wants of one peer have ended so far.
+struct PeerCounts {
+  std::string address{};  // empty: it is never asked
+  std::uint64_t samples = 0;
+  Bytes bytes = 0;  // of these samples
+  std::uint64_t absent = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t wrong = 0;
+  std::uint64_t unreachable = 0;
+
+  bool operator==(const PeerCounts&) const = default;
+};
+
+// What this host has for others. Any thread; never blocks.
 class PeerShelf {
  public:
-  struct Sample {
-    Lease lease{};
-    std::uint64_t hash = 0;  // xxh3 of its bytes
+  struct Taken {
+    enum class Kind : std::uint8_t {
+      kHere,
+      kAbsent,  // and is not expected
+      kLater,   // it is on its way: ask again in a moment
+    };
+    Kind kind = Kind::kAbsent;
+    Lease lease{};           // kHere: valid
+    std::uint64_t hash = 0;  // kHere: xxh3 of its bytes
   };
 
   virtual ~PeerShelf() = default;
   // Does this host hold samples of that dataset, by that roster?
   virtual bool knows(const PeerKey& key) const = 0;
-  // Nothing: it is not here. REQUIRES: knows().
-  virtual std::optional<Sample> take(const PeerKey& key, SampleId id) = 0;
+  // A request for these has come: what is at home here and is not there yet is to be read meanwhile.
+  virtual void expect(const PeerKey& key, std::span<const PeerItem> items) = 0;
+  // A key that is not known, or no longer: kAbsent.
+  virtual Taken take(const PeerKey& key, const PeerItem& item) = 0;
 };
 
 class PeerTransport {

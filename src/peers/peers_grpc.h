@@ -26,7 +26,8 @@ struct GrpcPeersOptions {
 };
 
 // One request per fetch, any number of them under way; one thread of its own takes what comes. A peer that fails is
-// left alone for a while (PeerHealth): what is wanted of it then ends at once.
+// left alone for a while (PeerHealth), and so is one that does not have a key (Refusals): what is wanted of it then
+// ends at once.
 class GrpcPeers final : public PeerTransport {
  public:
   // kInvalid: an address can not be one, or lies beyond this machine and there are no credentials.
@@ -37,6 +38,7 @@ class GrpcPeers final : public PeerTransport {
   void wait(std::vector<PeerEnd>& ends, Time until) override;
   void wake() override;
   std::vector<std::string> take_warnings() override;
+  std::vector<PeerCounts> counts() const;  // by host. Any thread
 
   // Says hello and waits for the answer, also while the peer is left alone. kIo: it is not there; kMismatch: it
   // refuses. Any thread, but not while this is destroyed.
@@ -51,13 +53,18 @@ class GrpcPeers final : public PeerTransport {
   std::unique_ptr<Client> client_;
 };
 
+// Trainers wait for a peer's sample for a second at most; the answer has to be back by then.
+inline constexpr Duration kLaterPatience = std::chrono::milliseconds(700);
+
 struct GrpcServerOptions {
   std::string address = "127.0.0.1:0";  // as ListenAddress reads it; port 0: any
   std::optional<PeerCredentials> credentials{};
+  Duration patience = kLaterPatience;  // how long a call waits in all for samples that are on their way
 };
 
 // Serves what is on a shelf. Bytes go from there into the connection without a copy; a sample is taken from the shelf
-// when the one before it has been handed over, so that a slow reader holds few leases.
+// when the one before it has been handed over, so that a slow reader holds few leases. What is on its way to the shelf
+// is sent after what is here, and is absent when it does not come in time; no thread waits for it.
 class GrpcServer {
  public:
   // What is answered to a hello. Called by threads of the server; must not block.

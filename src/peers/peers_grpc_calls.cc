@@ -55,7 +55,8 @@ FetchOutcome::Kind kind_of(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::RESOURCE_EXHAUSTED:  // a message was too long
       return FetchOutcome::Kind::kBadAnswer;
-    case grpc::StatusCode::FAILED_PRECONDITION:
+    case kUnknownKeyStatus:
+      return FetchOutcome::Kind::kUnknownKey;
     case grpc::StatusCode::INVALID_ARGUMENT:
     case grpc::StatusCode::UNIMPLEMENTED:
     case grpc::StatusCode::UNAUTHENTICATED:
@@ -68,7 +69,7 @@ FetchOutcome::Kind kind_of(grpc::StatusCode code) {
 // What becomes of wants that are still open after it.
 PeerResult result_of(FetchOutcome::Kind kind) {
   if (kind == FetchOutcome::Kind::kUnreachable) return PeerResult::kUnreachable;
-  if (kind == FetchOutcome::Kind::kRefused) return PeerResult::kRefused;
+  if (kind == FetchOutcome::Kind::kUnknownKey || kind == FetchOutcome::Kind::kRefused) return PeerResult::kRefused;
   return PeerResult::kWrong;
 }
 
@@ -116,12 +117,13 @@ void FetchCall::take_message() {
     for (const grpc::Slice& slice : slices_) pieces_.push_back(std::as_bytes(std::span(slice.begin(), slice.size())));
   }
   const std::size_t wrong = answer_.wrong();
+  const Bytes bytes = answer_.bytes();
   broken_ = !answer_.take(pieces_, ends_);
   slices_.clear();
   message_.Clear();
   if (broken_) cancel();
   if (answer_.wrong() != wrong) listener_.on_bad_bytes(*this);
-  if (!ends_.empty()) listener_.on_ends(ends_);
+  if (!ends_.empty()) listener_.on_ends(*this, ends_, answer_.bytes() - bytes);
 }
 
 FetchOutcome FetchCall::outcome() const {
@@ -137,7 +139,7 @@ void FetchCall::finish() {
   const FetchOutcome how = outcome();
   listener_.on_fetched(*this, how);
   answer_.end(result_of(how.kind), ends_);
-  if (!ends_.empty()) listener_.on_ends(ends_);
+  if (!ends_.empty()) listener_.on_ends(*this, ends_, 0);
   listener_.on_over(*this);
 }
 
@@ -157,7 +159,7 @@ void GreetCall::on_event(bool) {
 
 Result<HelloAnswer> GreetCall::answer() const {
   if (!status_.ok()) {
-    const bool refused = kind_of(status_.error_code()) == FetchOutcome::Kind::kRefused;
+    const bool refused = result_of(kind_of(status_.error_code())) == PeerResult::kRefused;
     return Error{refused ? Code::kMismatch : Code::kIo,
                  fmt::format("{} ({})", refused ? "it refuses this host" : "it can not be reached",
                              shown(status_.error_message()))};

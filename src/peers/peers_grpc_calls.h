@@ -48,7 +48,14 @@ class PeerCall {
 
 // How a fetch went as a whole.
 struct FetchOutcome {
-  enum class Kind { kGood, kUnreachable, kRefused, kBadBytes, kBadAnswer };
+  enum class Kind {
+    kGood,
+    kUnreachable,
+    kUnknownKey,  // it means another dataset, plan or roster, or has not begun yet
+    kRefused,     // it does not take this host for a peer, or its request for one
+    kBadBytes,
+    kBadAnswer,
+  };
   Kind kind = Kind::kGood;
   std::string why{};  // gRPC's or the peer's words
 };
@@ -58,16 +65,18 @@ class FetchCall final : public PeerCall {
   class Listener {
    public:
     virtual ~Listener() = default;
-    virtual void on_bad_bytes(FetchCall& call) = 0;                             // before their end
-    virtual void on_ends(std::vector<PeerEnd>& ends) = 0;                       // takes them all
+    virtual void on_bad_bytes(FetchCall& call) = 0;  // before their end
+    // Takes them all. `bytes`: of those that are here.
+    virtual void on_ends(FetchCall& call, std::vector<PeerEnd>& ends, Bytes bytes) = 0;
     virtual void on_fetched(FetchCall& call, const FetchOutcome& outcome) = 0;  // before the last ends
     virtual void on_over(FetchCall& call) = 0;                                  // destroys it
   };
 
-  FetchCall(Listener& listener, HostIndex host, std::span<const PeerWant> wants)
-      : listener_(listener), host_(host), answer_(wants) {}
+  FetchCall(Listener& listener, HostIndex host, const PeerKey& key, std::span<const PeerWant> wants)
+      : listener_(listener), host_(host), key_(key), answer_(wants) {}
 
   HostIndex host() const { return host_; }
+  const PeerKey& key() const { return key_; }
   Time begun() const { return begun_; }
   void start(const PeerLine& line, grpc::CompletionQueue& queue, const FetchRequest& request, Time deadline);
   void on_event(bool ok) override;
@@ -81,6 +90,7 @@ class FetchCall final : public PeerCall {
 
   Listener& listener_;
   const HostIndex host_;
+  const PeerKey key_;
   FetchAnswer answer_;
   Time begun_{};
   Stage stage_ = Stage::kSending;

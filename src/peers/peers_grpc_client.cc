@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "peers/peers_grpc.h"
 #include "peers/peers_grpc_calls.h"
+#include "peers/refusals.h"
 #include "policy/peer_health.h"
 
 namespace foreload {
@@ -26,11 +27,31 @@ std::string text_of(const FetchOutcome& outcome) {
     case FetchOutcome::Kind::kUnreachable:
       return fmt::format("does not answer in time ({}); its samples come from elsewhere until it does", outcome.why);
     case FetchOutcome::Kind::kRefused:
-      return fmt::format("refuses requests ({}); its samples come from elsewhere", outcome.why);
+      return fmt::format("refuses this host ({}); its samples come from elsewhere", outcome.why);
     case FetchOutcome::Kind::kBadBytes:
       return "sends bytes that are not the sample's; they were dropped, and fetched from elsewhere";
     default:
       return fmt::format("does not answer as a peer should ({}); its samples come from elsewhere", outcome.why);
+  }
+}
+
+void count(PeerCounts& counts, PeerResult result) {
+  switch (result) {
+    case PeerResult::kHere:
+      ++counts.samples;
+      break;
+    case PeerResult::kAbsent:
+      ++counts.absent;
+      break;
+    case PeerResult::kRefused:
+      ++counts.refused;
+      break;
+    case PeerResult::kWrong:
+      ++counts.wrong;
+      break;
+    case PeerResult::kUnreachable:
+      ++counts.unreachable;
+      break;
   }
 }
 
@@ -45,11 +66,12 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   void wait(std::vector<PeerEnd>& ends, Time until);
   void wake();
   std::vector<std::string> take_warnings();
+  std::vector<PeerCounts> counts() const;
   Result<HelloAnswer> greet(HostIndex host, Time deadline);
   void greeted(HostIndex host, std::uint64_t nonce);
 
   void on_bad_bytes(FetchCall& call) override;
-  void on_ends(std::vector<PeerEnd>& ends) override;
+  void on_ends(FetchCall& call, std::vector<PeerEnd>& ends, Bytes bytes) override;
   void on_fetched(FetchCall& call, const FetchOutcome& outcome) override;
   void on_over(FetchCall& call) override { remove(call); }
   void on_greeted(GreetCall& call, Result<HelloAnswer> answer) override;
@@ -58,6 +80,8 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   // What is known of a host.
   struct Record {
     PeerHealth health{};
+    Refusals refusals{};
+    PeerCounts counts{};
     std::set<FetchOutcome::Kind> warned{};
   };
 
@@ -71,6 +95,7 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   Call& keep(std::unique_ptr<Call> call) FORELOAD_EXCLUDES(mutex_);
   void remove(PeerCall& call) FORELOAD_EXCLUDES(mutex_);
   void probe(HostIndex host);
+  void end_at_once(Record& record, std::span<const PeerWant> wants, PeerResult result) FORELOAD_REQUIRES(mutex_);
   void warn(HostIndex host, FetchOutcome::Kind cause, const std::string& what) FORELOAD_REQUIRES(mutex_);
 
   std::vector<std::byte> hello_;
@@ -78,7 +103,7 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   grpc::CompletionQueue queue_;
   std::optional<Thread> thread_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;  // any of these
   std::vector<Record> records_ FORELOAD_GUARDED_BY(mutex_);
   std::map<PeerCall*, std::unique_ptr<PeerCall>> calls_ FORELOAD_GUARDED_BY(mutex_);
@@ -109,6 +134,7 @@ Status GrpcPeers::Client::start(const GrpcPeersOptions& options) {
   {
     MutexLock lock(mutex_);
     records_.resize(lines_.size());
+    for (std::size_t i = 0; i < lines_.size(); ++i) records_[i].counts.address = lines_[i].address;
   }
   auto thread = Thread::start("fl-peer-fetch", [this] { take_events(); });
   if (!thread) return std::move(thread).error();
@@ -141,25 +167,34 @@ void GrpcPeers::Client::remove(PeerCall& call) {
 void GrpcPeers::Client::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) {
   const PeerLine& line = line_of(host);
   auto advice = PeerHealth::Advice::kLeave;
+  bool refused = false;
   {
     const Time time = now();
     MutexLock lock(mutex_);
-    if (deadline > time) advice = records_[host].health.advise(time);
-    if (advice != PeerHealth::Advice::kUse) {
-      for (const PeerWant& want : wants) ends_.push_back({want.token, PeerResult::kUnreachable});
-      changed_.notify_all();
-    }
+    Record& record = records_[host];
+    if (deadline > time) advice = record.health.advise(time);
+    refused = advice == PeerHealth::Advice::kUse && record.refusals.refuses(key, time);
+    if (refused) end_at_once(record, wants, PeerResult::kRefused);
+    if (advice != PeerHealth::Advice::kUse) end_at_once(record, wants, PeerResult::kUnreachable);
   }
   if (advice == PeerHealth::Advice::kProbe) probe(host);
-  if (advice != PeerHealth::Advice::kUse) return;
+  if (advice != PeerHealth::Advice::kUse || refused) return;
   while (!wants.empty()) {
-    const auto some = wants.first(std::min(wants.size(), kMostIds));
+    const auto some = wants.first(std::min(wants.size(), kMostItems));
     wants = wants.subspan(some.size());
     FetchRequest request{.key = key};
-    request.ids.reserve(some.size());
-    for (const PeerWant& want : some) request.ids.push_back(want.id);
-    keep(std::make_unique<FetchCall>(*this, host, some)).start(line, queue_, request, deadline);
+    request.items.reserve(some.size());
+    for (const PeerWant& want : some) request.items.push_back({.id = want.id, .length = want.into.size()});
+    keep(std::make_unique<FetchCall>(*this, host, key, some)).start(line, queue_, request, deadline);
   }
+}
+
+void GrpcPeers::Client::end_at_once(Record& record, std::span<const PeerWant> wants, PeerResult result) {
+  for (const PeerWant& want : wants) {
+    count(record.counts, result);
+    ends_.push_back({want.token, result});
+  }
+  changed_.notify_all();
 }
 
 void GrpcPeers::Client::probe(HostIndex host) {
@@ -185,13 +220,23 @@ std::vector<std::string> GrpcPeers::Client::take_warnings() {
   return std::exchange(warnings_, {});
 }
 
+std::vector<PeerCounts> GrpcPeers::Client::counts() const {
+  std::vector<PeerCounts> all;
+  MutexLock lock(mutex_);
+  for (const Record& record : records_) all.push_back(record.counts);
+  return all;
+}
+
 void GrpcPeers::Client::warn(HostIndex host, FetchOutcome::Kind cause, const std::string& what) {
   if (!records_[host].warned.insert(cause).second) return;
   warnings_.push_back(fmt::format("peer {}: {}", lines_[host].address, what));
 }
 
-void GrpcPeers::Client::on_ends(std::vector<PeerEnd>& ends) {
+void GrpcPeers::Client::on_ends(FetchCall& call, std::vector<PeerEnd>& ends, Bytes bytes) {
   MutexLock lock(mutex_);
+  PeerCounts& counts = records_[call.host()].counts;
+  counts.bytes += bytes;
+  for (const PeerEnd& end : ends) count(counts, end.result);
   if (ends_.empty()) changed_.notify_all();
   ends_.insert(ends_.end(), ends.begin(), ends.end());
   ends.clear();
@@ -205,11 +250,20 @@ void GrpcPeers::Client::on_bad_bytes(FetchCall& call) {
 
 void GrpcPeers::Client::on_fetched(FetchCall& call, const FetchOutcome& outcome) {
   MutexLock lock(mutex_);
-  PeerHealth& health = records_[call.host()].health;
-  if (outcome.kind == FetchOutcome::Kind::kGood) return health.on_fetched(call.begun());
+  Record& record = records_[call.host()];
+  if (outcome.kind == FetchOutcome::Kind::kGood) {
+    record.refusals.on_served(call.key());
+    return record.health.on_fetched(call.begun());
+  }
   // Who refuses what is asked for is there, and other requests may be served.
-  if (outcome.kind != FetchOutcome::Kind::kRefused) health.on_failed(call.begun(), now());
-  warn(call.host(), outcome.kind, text_of(outcome));
+  const bool unknown = outcome.kind == FetchOutcome::Kind::kUnknownKey;
+  if (unknown || outcome.kind == FetchOutcome::Kind::kRefused) {
+    record.refusals.on_refused(call.key(), now());
+  } else {
+    record.health.on_failed(call.begun(), now());
+  }
+  // Hosts begin at different times: whether a key is missing for too long is for others to say.
+  if (!unknown) warn(call.host(), outcome.kind, text_of(outcome));
 }
 
 void GrpcPeers::Client::on_greeted(GreetCall& call, Result<HelloAnswer> answer) {
@@ -279,6 +333,9 @@ void GrpcPeers::wake() {
 }
 std::vector<std::string> GrpcPeers::take_warnings() {
   return client_->take_warnings();
+}
+std::vector<PeerCounts> GrpcPeers::counts() const {
+  return client_->counts();
 }
 Result<HelloAnswer> GrpcPeers::greet(HostIndex host, Time deadline) {
   return client_->greet(host, deadline);

@@ -6,6 +6,7 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/status.h>
 
 #include <cstddef>
 #include <memory>
@@ -22,6 +23,9 @@ namespace foreload {
 inline constexpr const char* kFetchMethod = "/foreload.Peers/Fetch";
 inline constexpr const char* kHelloMethod = "/foreload.Peers/Hello";
 inline constexpr Duration kLongestCall = std::chrono::seconds(60);  // a server takes no call with a later deadline
+
+// Of a fetch with a PeerKey that the server does not have, or not yet; for nothing else.
+inline constexpr grpc::StatusCode kUnknownKeyStatus = grpc::StatusCode::FAILED_PRECONDITION;
 
 // gRPC writes nothing to standard error unless GRPC_VERBOSITY is set: users are told by warnings.
 void quiet_grpc();

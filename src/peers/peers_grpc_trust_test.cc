@@ -138,13 +138,13 @@ TEST(PeerTrustTest, RequestsThatAreNoneAreRefusedAndTheServerGoesOn) {
   shelf.put(0, 1'000);
   const auto server = serve(shelf, std::nullopt);
   RawClient client(server->address());
-  const Content good = encode(FetchRequest{.key = kTestKey, .ids = {0}});
+  const Content good = encode(FetchRequest{.key = kTestKey, .items = {{.id = 0, .length = 1'000}}});
   Content version = good;
   version[4] = std::byte{9};
   EXPECT_EQ(client.ask("/foreload.Peers/Else", good), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(client.ask(kFetchMethod, {}), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(client.ask(kFetchMethod, Content(1'000)), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(client.ask(kFetchMethod, version), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(client.ask(kFetchMethod, version), grpc::StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(client.ask(kFetchMethod, Content(10 << 20)), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(client.ask(kHelloMethod, good), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(client.ask(kFetchMethod, good, std::nullopt), grpc::StatusCode::INVALID_ARGUMENT);
@@ -157,7 +157,7 @@ TEST(PeerTrustTest, AReaderThatDoesNotReadHoldsFewLeases) {
   FetchRequest request{.key = kTestKey};
   for (SampleId id = 0; id < kSamples; ++id) {
     shelf.put(id, 10'000);
-    request.ids.push_back(id);
+    request.items.push_back({.id = id, .length = 10'000});
   }
   auto server = serve(shelf, std::nullopt);
   RawClient client(server->address());

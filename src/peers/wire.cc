@@ -1,8 +1,9 @@
 // Head:          magic u32 | protocol u16 | kind u16
-// FetchRequest:  head | fingerprint u64 | validators u64 | roster u64 | count u32 | ids u64 …
+// FetchRequest:  head | fingerprint u64 | validators u64 | roster u64 | count u32 | items …
 // Hello:         head | host u32 | nonce u64 | job | card
 // HelloAnswer:   head | host u32 | nonce u64 | refusal | count u32 | card …
 // SampleFrame:   index u32 | result u8 | 0 u24 | length u64 | offset u64 | xxh3 u64 | the part
+// item:          id u64 | length u64
 // card:          learners u32 | memory u64 | disk u64 | name         text: length u16 | bytes
 #include "peers/wire.h"
 
@@ -16,6 +17,7 @@ namespace foreload {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x704c4f46;  // "FOLp"
+constexpr std::size_t kItemBytes = sizeof(SampleId) + sizeof(Bytes);
 enum class Kind : std::uint16_t { kFetch = 1, kHello = 2, kAnswer = 3 };
 
 bool is_control(char c) {
@@ -119,14 +121,17 @@ bool is_peer_text(std::string_view text) {
 }
 
 std::vector<std::byte> encode(const FetchRequest& request) {
-  FORELOAD_CHECK(request.ids.size() <= kMostIds, "a request is divided before it is sent");
+  FORELOAD_CHECK(request.items.size() <= kMostItems, "a request is divided before it is sent");
   Writer writer(Kind::kFetch, request.protocol);
   writer.put(request.key.fingerprint);
   writer.put(request.key.validators);
   writer.put(request.key.roster);
-  writer.put(static_cast<std::uint32_t>(request.ids.size()));
-  writer.reserve(request.ids.size() * sizeof(SampleId));
-  for (const SampleId id : request.ids) writer.put(id);
+  writer.put(static_cast<std::uint32_t>(request.items.size()));
+  writer.reserve(request.items.size() * kItemBytes);
+  for (const PeerItem& item : request.items) {
+    writer.put(item.id);
+    writer.put(item.length);
+  }
   return std::move(writer).take();
 }
 
@@ -175,9 +180,12 @@ std::optional<FetchRequest> parse_fetch_request(std::span<const std::byte> bytes
   request.key.roster = reader.take<std::uint64_t>();
   const std::size_t count = reader.take<std::uint32_t>();
   // Memory is taken only for what is really there.
-  if (reader.failed() || count > kMostIds || reader.left() != count * sizeof(SampleId)) return std::nullopt;
-  request.ids.resize(count);
-  for (SampleId& id : request.ids) id = reader.take<SampleId>();
+  if (reader.failed() || count > kMostItems || reader.left() != count * kItemBytes) return std::nullopt;
+  request.items.resize(count);
+  for (PeerItem& item : request.items) {
+    item.id = reader.take<SampleId>();
+    item.length = reader.take<Bytes>();
+  }
   return request;
 }
 

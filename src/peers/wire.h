@@ -18,7 +18,7 @@
 namespace foreload {
 
 inline constexpr std::uint16_t kPeerProtocol = 1;
-inline constexpr std::size_t kMostIds = 65'536;              // of one request
+inline constexpr std::size_t kMostItems = 32'768;            // of one request
 inline constexpr std::size_t kLongestPeerText = 256;         // a name, or why somebody is refused
 inline constexpr std::size_t kMostPeerCards = 4'096;         // hosts that one answer tells of
 inline constexpr Bytes kPartBytes = 1_MiB;                   // longer samples come in parts
@@ -30,7 +30,7 @@ inline constexpr std::size_t kMostAnswerBytes = 2 << 20;     // of a HelloAnswer
 struct FetchRequest {
   std::uint16_t protocol = kPeerProtocol;
   PeerKey key{};
-  std::vector<SampleId> ids{};  // at most kMostIds
+  std::vector<PeerItem> items{};  // at most kMostItems
 
   bool operator==(const FetchRequest&) const = default;
 };

@@ -13,9 +13,11 @@ namespace {
 
 using Encoded = std::vector<std::byte>;
 
-FetchRequest some_request(std::size_t ids = 5) {
+FetchRequest some_request(std::size_t items = 5) {
   FetchRequest request{.key = {.fingerprint = 0x0123456789abcdef, .validators = 2, .roster = ~0ULL}};
-  for (std::size_t i = 0; i < ids; ++i) request.ids.push_back(i * 0x100000001ULL);
+  for (std::size_t i = 0; i < items; ++i) {
+    request.items.push_back({.id = i * 0x100000001ULL, .length = 110'000 + (i << 40)});
+  }
   return request;
 }
 
@@ -43,9 +45,9 @@ TEST(PeerWireTest, MessagesSurviveTheWayThereAndBack) {
 }
 
 TEST(PeerWireTest, TheLargestMessagesFit) {
-  const auto request = encode(some_request(kMostIds));
+  const auto request = encode(some_request(kMostItems));
   EXPECT_LE(request.size(), kMostRequestBytes);
-  EXPECT_EQ(parse_fetch_request(request), some_request(kMostIds));
+  EXPECT_EQ(parse_fetch_request(request), some_request(kMostItems));
   HelloAnswer answer{.refusal = std::string(kLongestPeerText, 'r')};
   answer.cards.assign(kMostPeerCards, some_card(std::string(kLongestPeerText, 'n')));
   EXPECT_LE(encode(answer).size(), kMostAnswerBytes);
@@ -54,9 +56,11 @@ TEST(PeerWireTest, TheLargestMessagesFit) {
 }
 
 TEST(PeerWireTest, BytesAreTheSameOnEveryMachine) {
-  const auto bytes = encode(FetchRequest{.key = {.fingerprint = 1, .validators = 2, .roster = 3}, .ids = {0x0102}});
-  const unsigned char expected[] = {'F', 'O', 'L', 'p', 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0,
-                                    0,   0,   3,   0,   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0};
+  const auto bytes =
+      encode(FetchRequest{.key = {.fingerprint = 1, .validators = 2, .roster = 3}, .items = {{0x0102, 0x0304}}});
+  const unsigned char expected[] = {'F', 'O', 'L', 'p', 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0,
+                                    0,   0,   0,   0,   0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0,
+                                    2,   1,   0,   0,   0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0};
   ASSERT_EQ(bytes.size(), sizeof(expected));
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(expected))));
 }
