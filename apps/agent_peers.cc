@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "host/roster_board.h"
@@ -135,6 +136,7 @@ class GrpcAgentPeers final : public AgentPeers {
   }
 
   Status begin(const Met& met) {
+    shelf_->begin(now());
     FORELOAD_TRY(board_.publish({met.roster, self_}));
     std::vector<std::string> names;
     for (const RosterHost& host : met.roster.hosts()) names.push_back(host.name);

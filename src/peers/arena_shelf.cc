@@ -2,7 +2,14 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
+
 namespace foreload {
+namespace {
+
+constexpr Duration kBeginning = std::chrono::seconds(30);
+
+}  // namespace
 
 std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
   const auto lists = inventory_.lists();
@@ -21,8 +28,14 @@ bool ArenaShelf::wake_readers(const ShelvedArena& arena) const {
   return any;
 }
 
+// Nobody here has a cache yet, but somebody may soon.
+bool ArenaShelf::is_beginning() const {
+  const Time began{began_.load()};
+  return began != Time{} && now() - began < kBeginning && inventory_.lists()->arenas.empty();
+}
+
 bool ArenaShelf::knows(const PeerKey& key) const {
-  return key.roster != 0 && arena_of(key) != nullptr;
+  return key.roster != 0 && (arena_of(key) != nullptr || is_beginning());
 }
 
 void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
@@ -38,7 +51,8 @@ void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
 
 PeerShelf::Taken ArenaShelf::take(const PeerKey& key, const PeerItem& item) {
   const auto arena = arena_of(key);
-  if (!arena || item.id >= arena->samples()) return {};
+  if (!arena) return {.kind = is_beginning() ? Taken::Kind::kLater : Taken::Kind::kAbsent};
+  if (item.id >= arena->samples()) return {};
   if (auto lease = arena->lease(item.id, item.length)) {
     const auto hash = arena->arena().hash(item.id);
     if (hash) return {.kind = Taken::Kind::kHere, .lease = std::move(*lease), .hash = *hash};

@@ -2,6 +2,8 @@
 // put on the arena's list of wanted samples, for whichever trainer of this host can read it.
 #pragma once
 
+#include <atomic>
+
 #include "peers/inventory.h"
 #include "peers/peers.h"
 
@@ -11,6 +13,8 @@ class ArenaShelf final : public PeerShelf {
  public:
   // It must outlive this.
   explicit ArenaShelf(const Inventory& inventory) : inventory_(inventory) {}
+  // Trainers of all hosts begin now, and not at the same moment: those that are first have to wait a little.
+  void begin(Time now) { began_ = now.count(); }
 
   bool knows(const PeerKey& key) const override;
   void expect(const PeerKey& key, std::span<const PeerItem> items) override;
@@ -21,7 +25,10 @@ class ArenaShelf final : public PeerShelf {
   // Wakes the trainers that could read for it. False: there are none.
   bool wake_readers(const ShelvedArena& arena) const;
 
+  bool is_beginning() const;
+
   const Inventory& inventory_;
+  std::atomic<std::int64_t> began_{0};
 };
 
 }  // namespace foreload

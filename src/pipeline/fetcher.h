@@ -101,6 +101,8 @@ class Fetcher {
   std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
   void fill(Time now);
   bool fill_next(Time now);
+  bool fill_for_others(Time now);
+  bool fill_home(SampleId id, bool far, Time now);
   Need tightest(Origin origin, Time now);
   Bytes lacking(const Ahead& batch, Origin origin) const;
   void look_over(Ahead& batch);
@@ -133,6 +135,7 @@ class Fetcher {
   std::uint64_t ask_index_ = 0;
   std::uint64_t fill_number_ = 0;  // the sample that is considered next for its home
   std::uint64_t fill_index_ = 0;
+  SampleId fill_id_ = 0;     // the same, of those that other hosts will need
   bool fill_more_ = false;   // there is more to consider at once
   bool fill_later_ = false;  // the learner would miss the time now
   std::vector<Bytes> lacking_;

@@ -83,6 +83,7 @@ void Fetcher::fill(Time now) {
   const std::uint64_t end = ask_number_ + parts_.stream.assignment().batches_per_epoch();
   for (int i = 0; i < kConsideredAtOnce; ++i) {
     if (fill_number_ >= end || !parts_.stream.has(fill_number_)) {
+      if (!fill_for_others(now)) return;
       if (parts_.tiers.is_idle()) parts_.filling.done = true;
       return;
     }
@@ -138,6 +139,23 @@ bool Fetcher::fill_next(Time now) {
   // What the stream asks for soon, and only the disk keeps, is left to it: it would take the stream's room.
   const bool far = !parts_.only_fill && fill_number_ >= next_open_ + pacer_.lookahead_batches();
   if (!far && !parts_.only_fill && !parts_.tiers.has_home(id)) return true;
+  return fill_home(id, far, now);
+}
+
+// What is at home here, and only other hosts need: they may have found nobody here when they first did.
+bool Fetcher::fill_for_others(Time now) {
+  if (!parts_.tiers.has_peers()) return true;
+  for (int i = 0; i < kConsideredAtOnce && fill_id_ < parts_.source.size(); ++i) {
+    const bool lacks = !refuse(fill_id_) && parts_.tiers.is_wanted_here(fill_id_) && parts_.tiers.lacks(fill_id_);
+    if (lacks && !fill_home(fill_id_, false, now)) return false;
+    ++fill_id_;
+  }
+  fill_more_ = fill_id_ < parts_.source.size();
+  return !fill_more_;
+}
+
+// False: not now.
+bool Fetcher::fill_home(SampleId id, bool far, Time now) {
   const Origin from = parts_.tiers.nearest(id);
   if (!pacer_.may_fill(from, parts_.tiers.in_flight(from), parts_.tiers.waiting(from))) return false;
   const Bytes length = parts_.source.length(id);

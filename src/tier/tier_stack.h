@@ -110,6 +110,9 @@ class TierStack {
     home_at_ = std::move(peers.home);
     on_asked_ = std::move(peers.asked);
   }
+  bool has_peers() const { return peers_ != nullptr; }
+  // Is this host the one that keeps it for all?
+  bool is_wanted_here(SampleId id) const { return shared_ != nullptr && shared_->has_home(id) && !home_at_(id); }
   // What other hosts want of the homes here, and is to be filled for them.
   std::optional<SampleId> take_wanted() { return shared_ != nullptr ? shared_->take_wanted() : std::nullopt; }
 
