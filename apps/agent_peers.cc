@@ -59,7 +59,8 @@ class GrpcAgentPeers final : public AgentPeers {
     const auto greet = [this](const Hello& hello) {
       HelloAnswer answer = meeting_.greet(hello);
       GrpcPeers* peers = greeting_.load();
-      if (answer.refusal.empty() && peers != nullptr) peers->greeted(hello.card.host, hello.nonce);
+      const HostIndex host = hello.card.host;  // which is one of the job's, or it was refused
+      if (answer.refusal.empty() && peers != nullptr && !peers->address(host).empty()) peers->greeted(host, hello.nonce);
       return answer;
     };
     FORELOAD_ASSIGN(server_,

@@ -2,13 +2,22 @@
 #   FORELOAD_GRPC   OFF leaves gRPC out, also where it is found
 
 # What agents say to each other, and show: without any transport.
-add_library(foreload_peers STATIC src/peers/answer.cc src/peers/credentials.cc src/peers/wire.cc)
+add_library(foreload_peers STATIC
+  src/peers/answer.cc
+  src/peers/credentials.cc
+  src/peers/host_port.cc
+  src/peers/meeting.cc
+  src/peers/node_list.cc
+  src/peers/places.cc
+  src/peers/surroundings.cc
+  src/peers/wire.cc)
 target_link_libraries(foreload_peers PUBLIC foreload_flags OpenSSL::Crypto)
 
 option(FORELOAD_GRPC "Build peers over gRPC where it is found" ON)
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
 if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
+    src/peers/meet.cc
     src/peers/peers_grpc_calls.cc
     src/peers/peers_grpc_client.cc
     src/peers/peers_grpc_lane.cc

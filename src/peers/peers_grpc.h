@@ -19,7 +19,7 @@
 namespace foreload {
 
 struct GrpcPeersOptions {
-  // "host:port" of every host of the roster; empty: it is never asked, as oneself.
+  // "host:port" of every host of the roster; empty: it is not asked, as oneself, unless reach() tells where it is.
   std::vector<std::string> addresses{};
   std::optional<PeerCredentials> credentials{};
   Hello hello{};  // what this host says of itself
@@ -43,9 +43,17 @@ class GrpcPeers final : public PeerTransport {
   // Says hello and waits for the answer, also while the peer is left alone. kIo: it is not there; kMismatch: it
   // refuses. Any thread, but not while this is destroyed.
   Result<HelloAnswer> greet(HostIndex host, Time deadline);
+  // The same of several hosts at once, but whom no connection can be made to now is not waited for. Errors do not name
+  // the peer.
+  std::vector<Result<HelloAnswer>> greet_all(std::span<const HostIndex> hosts, Time deadline);
   // That host has said hello to this one: if it is not known to be well, it is asked at once. Never blocks. Any thread,
   // but not while this is destroyed.
   void greeted(HostIndex host, std::uint64_t nonce);
+
+  // Where that host is asked; empty: it is not. Any thread.
+  std::string address(HostIndex host) const;
+  // From now on it is asked there. kInvalid: as of open(). REQUIRES: it had no address. Any thread.
+  Status reach(HostIndex host, const std::string& address);
 
  private:
   class Client;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "peers/host_port.h"
 #include "peers/peers_grpc_parts.h"
 #include "serve/listen_address.h"
 
@@ -32,17 +33,9 @@ Error cannot_ask(const std::string& address, std::string_view why) {
 
 // "host:port", and nothing that gRPC would read as something else.
 Status check_address(const std::string& address, bool has_credentials) {
-  const bool plain = std::all_of(address.begin(), address.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("-._:[]").find(c) != std::string_view::npos;
-  });
-  const std::size_t colon = address.rfind(':');
-  if (!plain || colon == std::string::npos || colon == 0) return cannot_ask(address, "write HOST:PORT");
-  const std::string port = address.substr(colon + 1);
-  const bool number = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
-  if (!number || std::stoi(port) < 1 || std::stoi(port) > 65'535) {
-    return cannot_ask(address, "ports are numbers from 1 to 65535");
-  }
+  const auto parsed = HostPort::parse(address, 0);
+  if (!parsed) return cannot_ask(address, parsed.error().message);
+  if (parsed->port == 0) return cannot_ask(address, "ports are numbers from 1 to 65535");
   if (has_credentials) return {};
   FORELOAD_ASSIGN(const ListenAddress found, ListenAddress::parse(address));
   if (found.is_loopback()) return {};
@@ -146,7 +139,6 @@ void FetchCall::finish() {
 void GreetCall::start(const PeerLine& line, grpc::CompletionQueue& queue, std::span<const std::byte> hello,
                       Time deadline) {
   set_deadline(deadline - now());
-  context_.set_wait_for_ready(true);  // a connection that is just being made is waited for
   grpc::experimental::ChannelResetConnectionBackoff(line.channel.get());
   reader_ = line.stub->PrepareUnaryCall(&context_, kHelloMethod, to_buffer(hello), &queue);
   reader_->StartCall();

@@ -7,6 +7,7 @@
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/generic_stub.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -111,9 +112,13 @@ class GreetCall final : public PeerCall {
     virtual void on_greeted(GreetCall& call, Result<HelloAnswer> answer) = 0;  // destroys it
   };
 
-  GreetCall(Listener& listener, HostIndex host) : listener_(listener), host_(host) {}
+  // `ticket`: the caller's.
+  GreetCall(Listener& listener, HostIndex host, std::uint64_t ticket)
+      : listener_(listener), host_(host), ticket_(ticket) {}
 
   HostIndex host() const { return host_; }
+  std::uint64_t ticket() const { return ticket_; }
+  void wait_for_connection() { context_.set_wait_for_ready(true); }  // however often it fails, until the deadline
   void start(const PeerLine& line, grpc::CompletionQueue& queue, std::span<const std::byte> hello, Time deadline);
   void on_event(bool ok) override;
 
@@ -123,6 +128,7 @@ class GreetCall final : public PeerCall {
 
   Listener& listener_;
   const HostIndex host_;
+  const std::uint64_t ticket_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_{};
   grpc::ByteBuffer message_{};
   grpc::Status status_{};

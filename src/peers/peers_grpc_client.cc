@@ -21,6 +21,7 @@ namespace foreload {
 namespace {
 
 constexpr Duration kProbeTime = std::chrono::seconds(2);
+constexpr std::uint64_t kNobodyWaits = 0;  // ticket of a probe
 
 std::string text_of(const FetchOutcome& outcome) {
   switch (outcome.kind) {
@@ -68,7 +69,10 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   std::vector<std::string> take_warnings();
   std::vector<PeerCounts> counts() const;
   Result<HelloAnswer> greet(HostIndex host, Time deadline);
+  std::vector<Result<HelloAnswer>> greet_all(std::span<const HostIndex> hosts, Time deadline);
   void greeted(HostIndex host, std::uint64_t nonce);
+  std::string address(HostIndex host);
+  Status reach(HostIndex host, const std::string& address);
 
   void on_bad_bytes(FetchCall& call) override;
   void on_ends(FetchCall& call, std::vector<PeerEnd>& ends, Bytes bytes) override;
@@ -86,7 +90,9 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   };
 
   void take_events();
-  const PeerLine& line_of(HostIndex host) const {
+  // Once there, it stays as it is.
+  const PeerLine& line_of(HostIndex host) FORELOAD_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
     FORELOAD_CHECK(host < lines_.size() && lines_[host].channel != nullptr, "only hosts with an address are asked");
     return lines_[host];
   }
@@ -96,18 +102,24 @@ class GrpcPeers::Client final : public FetchCall::Listener, public GreetCall::Li
   void remove(PeerCall& call) FORELOAD_EXCLUDES(mutex_);
   void probe(HostIndex host);
   void end_at_once(Record& record, std::span<const PeerWant> wants, PeerResult result) FORELOAD_REQUIRES(mutex_);
+  enum class Patience { kWait, kFailFast };  // while there is no connection
+  std::uint64_t start_greeting(HostIndex host, Time deadline, Patience patience);
+  Result<HelloAnswer> await(std::uint64_t ticket);
   void warn(HostIndex host, FetchOutcome::Kind cause, const std::string& what) FORELOAD_REQUIRES(mutex_);
 
   std::vector<std::byte> hello_;
-  std::vector<PeerLine> lines_;
+  std::optional<PeerCredentials> credentials_;
   grpc::CompletionQueue queue_;
   std::optional<Thread> thread_;
 
   mutable Mutex mutex_;
-  CondVar changed_;  // any of these
+  CondVar changed_;                                          // any of these
+  std::vector<PeerLine> lines_ FORELOAD_GUARDED_BY(mutex_);  // as many as hosts; without channel: not reached
   std::vector<Record> records_ FORELOAD_GUARDED_BY(mutex_);
   std::map<PeerCall*, std::unique_ptr<PeerCall>> calls_ FORELOAD_GUARDED_BY(mutex_);
-  std::map<PeerCall*, std::optional<Result<HelloAnswer>>> awaited_ FORELOAD_GUARDED_BY(mutex_);  // by greet()
+  // Hellos whose answers are waited for, by ticket.
+  std::map<std::uint64_t, std::optional<Result<HelloAnswer>>> awaited_ FORELOAD_GUARDED_BY(mutex_);
+  std::uint64_t last_ticket_ FORELOAD_GUARDED_BY(mutex_) = kNobodyWaits;
   std::vector<PeerEnd> ends_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
   bool woken_ FORELOAD_GUARDED_BY(mutex_) = false;
@@ -125,16 +137,15 @@ GrpcPeers::Client::~Client() {
 }
 
 Status GrpcPeers::Client::start(const GrpcPeersOptions& options) {
-  for (const std::string& address : options.addresses) {
-    lines_.emplace_back();
-    if (address.empty()) continue;
-    FORELOAD_ASSIGN(lines_.back(), PeerLine::open(address, options.credentials));
-  }
+  credentials_ = options.credentials;
   hello_ = encode(options.hello);
   {
     MutexLock lock(mutex_);
-    records_.resize(lines_.size());
-    for (std::size_t i = 0; i < lines_.size(); ++i) records_[i].counts.address = lines_[i].address;
+    lines_.resize(options.addresses.size());
+    records_.resize(options.addresses.size());
+  }
+  for (HostIndex host = 0; host < options.addresses.size(); ++host) {
+    if (!options.addresses[host].empty()) FORELOAD_TRY(reach(host, options.addresses[host]));
   }
   auto thread = Thread::start("fl-peer-fetch", [this] { take_events(); });
   if (!thread) return std::move(thread).error();
@@ -198,7 +209,9 @@ void GrpcPeers::Client::end_at_once(Record& record, std::span<const PeerWant> wa
 }
 
 void GrpcPeers::Client::probe(HostIndex host) {
-  keep(std::make_unique<GreetCall>(*this, host)).start(line_of(host), queue_, hello_, now() + kProbeTime);
+  GreetCall& call = keep(std::make_unique<GreetCall>(*this, host, kNobodyWaits));
+  call.wait_for_connection();
+  call.start(line_of(host), queue_, hello_, now() + kProbeTime);
 }
 
 void GrpcPeers::Client::wait(std::vector<PeerEnd>& ends, Time until) {
@@ -275,7 +288,7 @@ void GrpcPeers::Client::on_greeted(GreetCall& call, Result<HelloAnswer> answer) 
     } else {
       record.health.on_silence(now());
     }
-    const auto awaited = awaited_.find(&call);
+    const auto awaited = awaited_.find(call.ticket());
     if (awaited != awaited_.end()) {
       awaited->second = std::move(answer);
       changed_.notify_all();
@@ -286,21 +299,54 @@ void GrpcPeers::Client::on_greeted(GreetCall& call, Result<HelloAnswer> answer) 
   remove(call);
 }
 
-Result<HelloAnswer> GrpcPeers::Client::greet(HostIndex host, Time deadline) {
-  const PeerLine& line = line_of(host);
-  GreetCall& call = keep(std::make_unique<GreetCall>(*this, host));
+std::uint64_t GrpcPeers::Client::start_greeting(HostIndex host, Time deadline, Patience patience) {
+  std::uint64_t ticket = 0;
   {
     MutexLock lock(mutex_);
-    awaited_[&call];
+    ticket = ++last_ticket_;
+    awaited_[ticket];
   }
-  call.start(line, queue_, hello_, deadline);
+  GreetCall& call = keep(std::make_unique<GreetCall>(*this, host, ticket));
+  if (patience == Patience::kWait) call.wait_for_connection();
+  call.start(line_of(host), queue_, hello_, deadline);
+  return ticket;
+}
+
+Result<HelloAnswer> GrpcPeers::Client::await(std::uint64_t ticket) {
   MutexLock lock(mutex_);
-  auto& reply = awaited_[&call];
+  auto& reply = awaited_.at(ticket);
   while (!reply) changed_.wait(mutex_);
   Result<HelloAnswer> answer = std::move(*reply);
-  awaited_.erase(&call);
+  awaited_.erase(ticket);
+  return answer;
+}
+
+Result<HelloAnswer> GrpcPeers::Client::greet(HostIndex host, Time deadline) {
+  auto answer = await(start_greeting(host, deadline, Patience::kWait));
   if (answer) return answer;
-  return Error{answer.error().code, fmt::format("peer {}: {}", line.address, answer.error().message)};
+  return Error{answer.error().code, fmt::format("peer {}: {}", address(host), answer.error().message)};
+}
+
+std::vector<Result<HelloAnswer>> GrpcPeers::Client::greet_all(std::span<const HostIndex> hosts, Time deadline) {
+  std::vector<std::uint64_t> tickets;
+  for (const HostIndex host : hosts) tickets.push_back(start_greeting(host, deadline, Patience::kFailFast));
+  std::vector<Result<HelloAnswer>> answers;
+  for (const std::uint64_t ticket : tickets) answers.push_back(await(ticket));
+  return answers;
+}
+
+std::string GrpcPeers::Client::address(HostIndex host) {
+  MutexLock lock(mutex_);
+  return lines_.at(host).address;
+}
+
+Status GrpcPeers::Client::reach(HostIndex host, const std::string& address) {
+  FORELOAD_ASSIGN(PeerLine line, PeerLine::open(address, credentials_));
+  MutexLock lock(mutex_);
+  FORELOAD_CHECK(host < lines_.size() && lines_[host].channel == nullptr, "a host stays where it is");
+  lines_[host] = std::move(line);
+  records_[host].counts.address = address;
+  return {};
 }
 
 void GrpcPeers::Client::greeted(HostIndex host, std::uint64_t nonce) {
@@ -340,8 +386,17 @@ std::vector<PeerCounts> GrpcPeers::counts() const {
 Result<HelloAnswer> GrpcPeers::greet(HostIndex host, Time deadline) {
   return client_->greet(host, deadline);
 }
+std::vector<Result<HelloAnswer>> GrpcPeers::greet_all(std::span<const HostIndex> hosts, Time deadline) {
+  return client_->greet_all(hosts, deadline);
+}
 void GrpcPeers::greeted(HostIndex host, std::uint64_t nonce) {
   client_->greeted(host, nonce);
+}
+std::string GrpcPeers::address(HostIndex host) const {
+  return client_->address(host);
+}
+Status GrpcPeers::reach(HostIndex host, const std::string& address) {
+  return client_->reach(host, address);
 }
 
 }  // namespace foreload

@@ -261,8 +261,8 @@ TEST(GrpcPeersTest, HelloTellsWhoIsThere) {
   TestShelf shelf;
   const auto credentials = job_credentials().front();
   const Hello hello{
-      .host = 3, .nonce = 77, .job = "test", .card = {.learners = 2, .memory = 5, .disk = 6, .name = "me"}};
-  const HelloAnswer answer{.host = 1, .nonce = 9, .cards = {PeerCard{.learners = 4, .name = "it"}, PeerCard{}}};
+      .nonce = 77, .hosts = 4, .job = "test", .card = {.host = 3, .learners = 2, .memory = 5, .disk = 6, .name = "me"}};
+  const HelloAnswer answer{.nonce = 9, .cards = {PeerCard{.learners = 4, .name = "it"}, PeerCard{}}};
   auto server = GrpcServer::listen({.credentials = credentials}, shelf, [&](const Hello& got) {
     return got == hello ? answer : HelloAnswer{.refusal = "it is \"" + got.job + "\""};
   });

@@ -1,10 +1,10 @@
 // Head:          magic u32 | protocol u16 | kind u16
 // FetchRequest:  head | fingerprint u64 | validators u64 | roster u64 | count u32 | items …
-// Hello:         head | host u32 | nonce u64 | job | card
-// HelloAnswer:   head | host u32 | nonce u64 | refusal | count u32 | card …
+// Hello:         head | nonce u64 | hosts u32 | job | card
+// HelloAnswer:   head | nonce u64 | refusal | count u32 | card …
 // SampleFrame:   index u32 | result u8 | 0 u24 | length u64 | offset u64 | xxh3 u64 | the part
 // item:          id u64 | length u64
-// card:          learners u32 | memory u64 | disk u64 | name         text: length u16 | bytes
+// card:          host u32 | learners u32 | memory u64 | disk u64 | name         text: length u16 | bytes
 #include "peers/wire.h"
 
 #include <algorithm>
@@ -45,6 +45,7 @@ class Writer {
     for (const char c : text) bytes_.push_back(static_cast<std::byte>(is_control(c) ? '?' : c));
   }
   void put_card(const PeerCard& card) {
+    put(card.host);
     put(card.learners);
     put(card.memory);
     put(card.disk);
@@ -80,6 +81,7 @@ class Reader {
   }
   PeerCard take_card() {
     PeerCard card;
+    card.host = take<HostIndex>();
     card.learners = take<std::uint32_t>();
     card.memory = take<Bytes>();
     card.disk = take<Bytes>();
@@ -137,8 +139,8 @@ std::vector<std::byte> encode(const FetchRequest& request) {
 
 std::vector<std::byte> encode(const Hello& hello) {
   Writer writer(Kind::kHello, hello.protocol);
-  writer.put(hello.host);
   writer.put(hello.nonce);
+  writer.put(hello.hosts);
   writer.put_text(hello.job);
   writer.put_card(hello.card);
   return std::move(writer).take();
@@ -147,7 +149,6 @@ std::vector<std::byte> encode(const Hello& hello) {
 std::vector<std::byte> encode(const HelloAnswer& answer) {
   FORELOAD_CHECK(answer.cards.size() <= kMostPeerCards, "a roster is bounded");
   Writer writer(Kind::kAnswer, answer.protocol);
-  writer.put(answer.host);
   writer.put(answer.nonce);
   writer.put_text(answer.refusal);
   writer.put(static_cast<std::uint32_t>(answer.cards.size()));
@@ -195,8 +196,8 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes) {
   if (!protocol) return std::nullopt;
   if (*protocol != kPeerProtocol) return Hello{.protocol = *protocol};
   Hello hello;
-  hello.host = reader.take<std::uint32_t>();
   hello.nonce = reader.take<std::uint64_t>();
+  hello.hosts = reader.take<std::uint32_t>();
   hello.job = reader.take_text();
   hello.card = reader.take_card();
   if (!reader.ended_well()) return std::nullopt;
@@ -209,7 +210,6 @@ std::optional<HelloAnswer> parse_hello_answer(std::span<const std::byte> bytes) 
   if (!protocol) return std::nullopt;
   if (*protocol != kPeerProtocol) return HelloAnswer{.protocol = *protocol};
   HelloAnswer answer;
-  answer.host = reader.take<std::uint32_t>();
   answer.nonce = reader.take<std::uint64_t>();
   answer.refusal = reader.take_text();
   const std::size_t count = reader.take<std::uint32_t>();

@@ -46,8 +46,9 @@ struct SampleFrame {
   bool operator==(const SampleFrame&) const = default;
 };
 
-// What a host has, for the roster.
+// What a host has, for the roster. It says so itself; others pass it on as it is.
 struct PeerCard {
+  HostIndex host = 0;
   std::uint32_t learners = 0;
   Bytes memory = 0;
   Bytes disk = 0;
@@ -58,17 +59,16 @@ struct PeerCard {
 
 struct Hello {
   std::uint16_t protocol = kPeerProtocol;
-  HostIndex host = 0;
   std::uint64_t nonce = 0;  // another one each time an agent starts
+  std::uint32_t hosts = 0;  // that the job has
   std::string job{};
-  PeerCard card{};
+  PeerCard card{};  // of whoever says hello
 
   bool operator==(const Hello&) const = default;
 };
 
 struct HelloAnswer {
   std::uint16_t protocol = kPeerProtocol;
-  HostIndex host = 0;
   std::uint64_t nonce = 0;
   std::string refusal{};          // why whoever said hello is no peer; empty: it is welcome
   std::vector<PeerCard> cards{};  // of the answering host first, then of others that it knows

@@ -22,15 +22,15 @@ FetchRequest some_request(std::size_t items = 5) {
 }
 
 PeerCard some_card(const std::string& name = "node-7:9470") {
-  return {.learners = 8, .memory = 200_GiB, .disk = 3ULL << 40, .name = name};
+  return {.host = 7, .learners = 8, .memory = 200_GiB, .disk = 3ULL << 40, .name = name};
 }
 
 Hello some_hello() {
-  return {.host = 7, .nonce = 0xfeedfacecafebeef, .job = "train-42", .card = some_card()};
+  return {.nonce = 0xfeedfacecafebeef, .hosts = 12, .job = "train-42", .card = some_card()};
 }
 
 HelloAnswer some_answer(std::size_t cards = 3) {
-  HelloAnswer answer{.host = 1, .nonce = 99, .refusal = "of another job"};
+  HelloAnswer answer{.nonce = 99, .refusal = "of another job"};
   for (std::size_t i = 0; i < cards; ++i) answer.cards.push_back(some_card("node-" + std::to_string(i)));
   return answer;
 }
