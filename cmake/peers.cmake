@@ -4,10 +4,13 @@
 # What agents say to each other, and show: without any transport.
 add_library(foreload_peers STATIC
   src/peers/answer.cc
+  src/peers/arena_shelf.cc
   src/peers/credentials.cc
   src/peers/host_port.cc
+  src/peers/inventory.cc
   src/peers/meeting.cc
   src/peers/node_list.cc
+  src/peers/office.cc
   src/peers/places.cc
   src/peers/surroundings.cc
   src/peers/wire.cc)
