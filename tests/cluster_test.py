@@ -44,7 +44,7 @@ class SameHashesTest(ClusterTest):
                 with self.subTest(hosts=hosts, assignment=assignment):
                     job = Cluster(self, hosts)
                     job.start_agents()
-                    found = self.assert_same(job.run(*self.run_of("--assignment", assignment, epochs=6)), epochs=6)
+                    found = self.assert_same(job.run(*self.run_of("--assignment", assignment, "--storage", f"8MB/s,2ms,bucket={self.top}/bucket{hosts}{assignment}", epochs=6)), epochs=6)
                     # What is read ahead counts for the epoch that runs meanwhile.
                     source = sum(epoch["bytes"]["source"] for epoch in found)
                     self.assertGreaterEqual(source, self.bytes)
