@@ -20,7 +20,8 @@ std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
 
 bool ArenaShelf::wake_readers(const ShelvedArena& arena) const {
   bool any = false;
-  for (const auto& stream : inventory_.lists()->streams) {
+  const auto lists = inventory_.lists();
+  for (const auto& stream : lists->streams) {
     if (stream->card.homes != arena.id()) continue;
     stream->ring->wake_feeder();
     any = true;

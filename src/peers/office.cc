@@ -67,7 +67,8 @@ void Office::run() {
 
 void Office::take_requests() {
   const MemberId self = inventory_.member().id();
-  for (const auto& stream : inventory_.lists()->streams) {
+  const auto lists = inventory_.lists();
+  for (const auto& stream : lists->streams) {
     std::map<HostIndex, std::vector<PeerWant>> batches;
     while (const auto asked = stream->desk.claim(self)) {
       if (asked->host >= hosts_.size()) {  // whoever wrote that has another roster
