@@ -25,7 +25,7 @@ class ArenaShelf final : public PeerShelf {
   // Wakes the trainers that could read for it. False: there are none.
   bool wake_readers(const ShelvedArena& arena) const;
 
-  bool is_beginning() const;
+  bool is_beginning(const PeerKey& key) const;
 
   const Inventory& inventory_;
   std::atomic<std::int64_t> began_{0};
