@@ -73,6 +73,7 @@ void Office::take_requests() {
     while (const auto asked = stream->desk.claim(self)) {
       if (asked->host >= hosts_.size()) {  // whoever wrote that has another roster
         stream->desk.end(*asked, false);
+        stream->ring->wake_feeder();
         continue;
       }
       const std::uint64_t token = next_token_++;
