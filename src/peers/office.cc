@@ -112,10 +112,10 @@ void Office::note(HostIndex host, PeerResult result, Time now) {
   if (refusals.warned || now - refusals.since < kStart) return;
   refusals.warned = true;
   MutexLock lock(mutex_);
-  warnings_.push_back(
-      fmt::format("peer {}: no learner there has had this dataset, with this seed, for {} s: it reads other files, plans "
-                  "otherwise, or has not begun; its samples come from the source",
-                  hosts_[host], kStart / std::chrono::seconds(1)));
+  warnings_.push_back(fmt::format(
+      "peer {}: no learner there has had this dataset, with this seed, for {} s: it reads other files, plans "
+      "otherwise, or has not begun; its samples come from the source",
+      hosts_[host], kStart / std::chrono::seconds(1)));
 }
 
 }  // namespace foreload

@@ -98,8 +98,8 @@ class OfficeTest : public testing::Test {
       return memory.reserve(0, bytes);
     };
     arena_memory_ = *member_->open({.key = arena_key(kKey), .bytes = bytes, .reserve = bytes, .fill = fill});
-    arena_ = std::move(*SharedArena::open(arena_memory_->memory().bytes(), options, member_->id(),
-                                          [](MemberId) { return true; }));
+    arena_ = std::move(
+        *SharedArena::open(arena_memory_->memory().bytes(), options, member_->id(), [](MemberId) { return true; }));
     arena_->reserved_to(arena_->end());
   }
 
@@ -138,7 +138,8 @@ class OfficeTest : public testing::Test {
     while (ends.size() < wanted.size() && now() < last) {
       const std::uint32_t seen = ring_->feeder_signal();
       desk_->take(now(), [&](const PeerDesk::End& end) {
-        ends[end.id] = end.bytes && std::ranges::all_of(*end.bytes, [&](std::byte b) { return b == letter_of(end.id); });
+        ends[end.id] =
+            end.bytes && std::ranges::all_of(*end.bytes, [&](std::byte b) { return b == letter_of(end.id); });
       });
       if (ends.size() < wanted.size()) ring_->wait_as_feeder(seen, now() + 100ms);
     }
@@ -216,7 +217,8 @@ TEST_F(OfficeTest, TheShelfGivesWhatIsHereWantsWhatIsNotAndKnowsNothingElse) {
   EXPECT_EQ(shelf.take(kKey, {.id = 6, .length = kLength}).kind, PeerShelf::Taken::Kind::kLater);
   EXPECT_EQ(shelf.take(kKey, {.id = 7, .length = kLength}).kind, PeerShelf::Taken::Kind::kAbsent) << "no home here";
   EXPECT_EQ(shelf.take(kKey, {.id = ~0ull, .length = kLength}).kind, PeerShelf::Taken::Kind::kAbsent);
-  EXPECT_EQ(shelf.take(kKey, {.id = 4, .length = ~0ull}).kind, PeerShelf::Taken::Kind::kLater) << "never beyond its memory";
+  EXPECT_EQ(shelf.take(kKey, {.id = 4, .length = ~0ull}).kind, PeerShelf::Taken::Kind::kLater)
+      << "never beyond its memory";
 }
 
 TEST_F(OfficeTest, ALeaseKeepsTheMemoryOfItsArena) {

@@ -20,7 +20,7 @@ namespace foreload {
 class PeerDesk {
  public:
   static constexpr unsigned kEntries = 256;
-  static constexpr Duration kPatience = std::chrono::seconds(1);     // with an agent, or a peer
+  static constexpr Duration kPatience = std::chrono::seconds(1);      // with an agent, or a peer
   static constexpr Duration kLongestRest = std::chrono::seconds(30);  // from one that does not answer in time
 
   static Bytes region_bytes(Bytes room);
@@ -88,9 +88,9 @@ class PeerDesk {
   std::uint64_t end_ = 0;    // of the room that is in use, counted on over its end
   unsigned open_ = 0;        // that somebody waits for
   bool rests_ = false;
-  Duration rest_{};    // the last one's length; 0: since then it was answered
+  Duration rest_{};  // the last one's length; 0: since then it was answered
   Time rest_until_{};
-  unsigned cursor_ = 0;      // of claim()
+  unsigned cursor_ = 0;  // of claim()
 };
 
 }  // namespace foreload
