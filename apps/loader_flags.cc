@@ -15,6 +15,8 @@
 namespace foreload {
 namespace {
 
+constexpr std::uint64_t kDefaultBatch = 64;
+
 template <typename T>
 Result<T> choose(const std::string& flag, const std::string& text, const std::map<std::string, T>& choices) {
   if (const auto found = choices.find(text); found != choices.end()) return found->second;
@@ -60,6 +62,12 @@ void declare_host(CLI::App& command, LoaderOptions& o) {
                    "With --host: begin with the next epoch of a job that has the same batches, and share them with it");
 }
 
+void declare_reading(CLI::App& command, LoaderOptions& o) {
+  command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
+  command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
+  command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
+}
+
 void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment) {
   command
       .add_option(
@@ -98,10 +106,10 @@ Status complete_peers(LoaderOptions& options) {
 }  // namespace
 
 LoaderFlags::LoaderFlags(CLI::App& command)
-    : options_(std::make_shared<LoaderOptions>()), texts_(std::make_shared<Texts>()) {
+    : options_(std::make_shared<LoaderOptions>(LoaderOptions{.batch = kDefaultBatch})),
+      texts_(std::make_shared<Texts>()) {
   LoaderOptions& o = *options_;
   Texts& t = *texts_;
-  o.batch = 64;
   command
       .add_option("URI", o.dataset,
                   "Folder, tar file, list of tars (train-{000..009}.tar), or URL; several are concatenated")
@@ -150,13 +158,11 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
   command.add_flag("--trust-index", o.source.trust_index,
                    "Use an index that is there without asking whether the dataset has changed");
-  command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
-  command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
+  declare_reading(command, o);
   command.add_option("--record", o.record, "Write the event record to this file");
   command.add_flag("--in-order", t.in_order,
                    "Do not shuffle (the command shuffles by default, Python does not, as torch)");
   command.add_flag("--no-cache", t.no_cache, "Keep nothing in memory between epochs");
-  command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
 }
 
 Result<LoaderOptions> LoaderFlags::options() const {

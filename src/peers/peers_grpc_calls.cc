@@ -167,4 +167,17 @@ Result<HelloAnswer> GreetCall::answer() const {
   return std::move(*answer);
 }
 
+std::string FetchOutcome::text() const {
+  switch (kind) {
+    case Kind::kUnreachable:
+      return fmt::format("does not answer in time ({}); its samples come from elsewhere until it does", why);
+    case Kind::kRefused:
+      return fmt::format("refuses this host ({}); its samples come from elsewhere", why);
+    case Kind::kBadBytes:
+      return "sends bytes that are not the sample's; they were dropped, and fetched from elsewhere";
+    default:
+      return fmt::format("does not answer as a peer should ({}); its samples come from elsewhere", why);
+  }
+}
+
 }  // namespace foreload
