@@ -4,11 +4,11 @@
 #include <memory>
 #include <thread>
 
+#include "agent_peers.h"
+#include "background.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "agent_peers.h"
-#include "background.h"
 #include "commands.h"
 #include "host/keeper.h"
 #include "host/survey.h"

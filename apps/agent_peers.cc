@@ -1,5 +1,5 @@
-// What stands first outlives what stands behind it: the office ends before the server, the server before the connections
-// to others (its greetings use them), and all before the lists of what the host has.
+// What stands first outlives what stands behind it: the office ends before the server, the server before the
+// connections to others (its greetings use them), and all before the lists of what the host has.
 #include "agent_peers.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,8 @@ class GrpcAgentPeers final : public AgentPeers {
       HelloAnswer answer = meeting_.greet(hello);
       GrpcPeers* peers = greeting_.load();
       const HostIndex host = hello.card.host;  // which is one of the job's, or it was refused
-      if (answer.refusal.empty() && peers != nullptr && !peers->address(host).empty()) peers->greeted(host, hello.nonce);
+      if (answer.refusal.empty() && peers != nullptr && !peers->address(host).empty())
+        peers->greeted(host, hello.nonce);
       return answer;
     };
     FORELOAD_ASSIGN(server_,
@@ -144,8 +145,8 @@ class GrpcAgentPeers final : public AgentPeers {
     FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *peers_, names));
     MutexLock lock(mutex_);
     office_ = std::move(office);
-    news_.push_back(fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), met.roster.world(),
-                                self_));
+    news_.push_back(
+        fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), met.roster.world(), self_));
     return {};
   }
 

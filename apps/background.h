@@ -1,5 +1,5 @@
-// Background: a process that goes on behind the one that was started. That one waits until the work is under way, so that
-// whoever started it knows how it went.
+// Background: a process that goes on behind the one that was started. That one waits until the work is under way, so
+// that whoever started it knows how it went.
 #pragma once
 
 #include "base/files.h"

@@ -62,9 +62,10 @@ void declare_host(CLI::App& command, LoaderOptions& o) {
 
 void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment) {
   command
-      .add_option("--peers", o.peers,
-                  "Other machines of the job, HOST[:PORT],… with this one, in the order of ranks: together they keep every "
-                  "sample once; auto: as torchrun or Slurm say")
+      .add_option(
+          "--peers", o.peers,
+          "Other machines of the job, HOST[:PORT],… with this one, in the order of ranks: together they keep every "
+          "sample once; auto: as torchrun or Slurm say")
       ->check(refuse_empty);
   command
       .add_option("--credentials", o.credentials,
@@ -85,9 +86,10 @@ Status complete_peers(LoaderOptions& options) {
   if (options.local_world != 0 || options.peers == "auto") return {};
   const auto hosts = static_cast<std::uint32_t>(std::ranges::count(options.peers, ',') + 1);
   if (options.world % hosts != 0) {
-    return Error{Code::kInvalid, fmt::format("{} ranks are not dealt evenly to {} machines: say how many are on this one "
-                                             "(--local-world)",
-                                             options.world, hosts)};
+    return Error{Code::kInvalid,
+                 fmt::format("{} ranks are not dealt evenly to {} machines: say how many are on this one "
+                             "(--local-world)",
+                             options.world, hosts)};
   }
   options.local_world = options.world / hosts;
   return {};

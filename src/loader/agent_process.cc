@@ -1,5 +1,5 @@
-// `foreload agent --with-members` returns when the agent behind it is at work, so there is a child to wait for, and none
-// is left behind. The program is looked for beside this one, then in PATH; FORELOAD_PROGRAM names another.
+// `foreload agent --with-members` returns when the agent behind it is at work, so there is a child to wait for, and
+// none is left behind. The program is looked for beside this one, then in PATH; FORELOAD_PROGRAM names another.
 #include "loader/agent_process.h"
 
 #include <fcntl.h>
@@ -72,9 +72,15 @@ Status start_agent(const LoaderOptions& options) {
                  "peers need an agent on this host, and the program foreload that would be it is not in PATH: start "
                  "`foreload agent` yourself, or name the program in FORELOAD_PROGRAM"};
   }
-  std::vector<std::string> arguments{*program,      "agent",       "--with-members",
-                                     "--host",      options.host,  "--learners",
-                                     std::to_string(learners_here(options)), "--peers", options.peers};
+  std::vector<std::string> arguments{*program,
+                                     "agent",
+                                     "--with-members",
+                                     "--host",
+                                     options.host,
+                                     "--learners",
+                                     std::to_string(learners_here(options)),
+                                     "--peers",
+                                     options.peers};
   if (!options.credentials.empty()) arguments.insert(arguments.end(), {"--credentials", options.credentials});
   FORELOAD_ASSIGN(const int code, run_to_end(*program, std::move(arguments)));
   if (code == 0) return {};

@@ -13,8 +13,7 @@ constexpr Duration kBeginning = std::chrono::seconds(30);
 
 std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
   const auto lists = inventory_.lists();
-  const auto found =
-      std::ranges::find(lists->arenas, arena_key(key), [](const auto& arena) { return arena->key(); });
+  const auto found = std::ranges::find(lists->arenas, arena_key(key), [](const auto& arena) { return arena->key(); });
   return found == lists->arenas.end() ? nullptr : *found;
 }
 
@@ -29,14 +28,16 @@ bool ArenaShelf::wake_readers(const ShelvedArena& arena) const {
   return any;
 }
 
-// Nobody here has a cache yet, but somebody may soon.
-bool ArenaShelf::is_beginning() const {
+// Nobody here reads that yet, but somebody may soon.
+bool ArenaShelf::is_beginning(const PeerKey& key) const {
   const Time began{began_.load()};
-  return began != Time{} && now() - began < kBeginning && inventory_.lists()->arenas.empty();
+  if (began == Time{} || now() - began >= kBeginning) return false;
+  const auto lists = inventory_.lists();
+  return std::ranges::none_of(lists->streams, [&](const auto& stream) { return stream->card.peers == key; });
 }
 
 bool ArenaShelf::knows(const PeerKey& key) const {
-  return key.roster != 0 && (arena_of(key) != nullptr || is_beginning());
+  return key.roster != 0 && (arena_of(key) != nullptr || is_beginning(key));
 }
 
 void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
@@ -52,16 +53,17 @@ void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
 
 PeerShelf::Taken ArenaShelf::take(const PeerKey& key, const PeerItem& item) {
   const auto arena = arena_of(key);
-  if (!arena) return {.kind = is_beginning() ? Taken::Kind::kLater : Taken::Kind::kAbsent};
+  const auto later = [](bool yes) { return Taken{.kind = yes ? Taken::Kind::kLater : Taken::Kind::kAbsent}; };
+  if (!arena) return later(is_beginning(key));
   if (item.id >= arena->samples()) return {};
   if (auto lease = arena->lease(item.id, item.length)) {
     const auto hash = arena->arena().hash(item.id);
     if (hash) return {.kind = Taken::Kind::kHere, .lease = std::move(*lease), .hash = *hash};
   }
   if (!arena->arena().has_home(item.id)) return {};
-  // Wanted again: the list may have been full, or the one who took it has died.
-  if (!arena->arena().want(item.id) || !wake_readers(*arena)) return {};
-  return {.kind = Taken::Kind::kLater};
+  // Wanted again: the list may have been full, or the one who took it off has died.
+  (void)arena->arena().want(item.id);
+  return later(wake_readers(*arena) || is_beginning(key));
 }
 
 }  // namespace foreload

@@ -1,5 +1,5 @@
-// ArenaShelf: serves other hosts out of the shared arenas of this one. What is at home here and has not been read yet is
-// put on the arena's list of wanted samples, for whichever trainer of this host can read it.
+// ArenaShelf: serves other hosts out of the shared arenas of this one. What is at home here and has not been read yet
+// is put on the arena's list of wanted samples, for whichever trainer of this host can read it.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class ArenaShelf final : public PeerShelf {
   // Wakes the trainers that could read for it. False: there are none.
   bool wake_readers(const ShelvedArena& arena) const;
 
-  bool is_beginning() const;
+  bool is_beginning(const PeerKey& key) const;
 
   const Inventory& inventory_;
   std::atomic<std::int64_t> began_{0};

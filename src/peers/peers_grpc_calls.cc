@@ -70,7 +70,7 @@ PeerResult result_of(FetchOutcome::Kind kind) {
 
 Result<PeerLine> PeerLine::open(const std::string& address, const std::optional<PeerCredentials>& credentials) {
   FORELOAD_TRY(check_address(address, credentials.has_value()));
-  quiet_grpc();
+  begin_grpc();
   PeerLine line;
   line.address = address;
   line.channel = grpc::CreateCustomChannel("dns:///" + address, channel_credentials(credentials), channel_arguments());

@@ -34,7 +34,7 @@ struct SharedArena::Header {
   std::atomic<std::uint64_t> reserved{0};
   std::atomic<std::uint64_t> wanted{0};
   std::atomic<std::uint64_t> full{0};
-  std::atomic<std::uint64_t> used{0};  // for display: a death between two stores leaves it a sample short
+  std::atomic<std::uint64_t> used{0};   // for display: a death between two stores leaves it a sample short
   std::atomic<std::uint32_t> wants{0};  // how many there may be
   std::array<std::atomic<std::uint64_t>, kMostWanted> wanted_ids{};  // id + 1; 0: none
 };
@@ -198,16 +198,17 @@ void SharedArena::abandon(SampleId id) {
 bool SharedArena::want(SampleId id) {
   if (id >= samples_ || !has_home(id)) return false;
   const std::uint64_t wanted = id + 1;
-  std::atomic<std::uint64_t>* free = nullptr;
   for (auto& entry : header().wanted_ids) {
-    const std::uint64_t seen = entry.load(std::memory_order_relaxed);
-    if (seen == wanted) return true;
-    if (seen == 0 && free == nullptr) free = &entry;
+    if (entry.load(std::memory_order_relaxed) == wanted) return true;
   }
-  std::uint64_t none = 0;
-  if (free == nullptr || !free->compare_exchange_strong(none, wanted)) return false;
-  header().wants.fetch_add(1);
-  return true;
+  // Twice on the list is twice looked at, no more.
+  for (auto& entry : header().wanted_ids) {
+    std::uint64_t none = 0;
+    if (entry.load(std::memory_order_relaxed) != 0 || !entry.compare_exchange_strong(none, wanted)) continue;
+    header().wants.fetch_add(1);
+    return true;
+  }
+  return false;
 }
 
 std::optional<SampleId> SharedArena::take_wanted() {
