@@ -113,11 +113,11 @@ class Cluster:
 
 
 def epochs(reports):
-    """What all learners together report of each epoch: hashes add up, and bytes."""
+    """What all learners together report of each epoch: hashes (0: not computed) add up, and bytes."""
     found = []
     for index in range(len(reports[0]["epochs"])):
         parts = [report["epochs"][index] for report in reports]
-        total = {name: sum(int(part[name], 16) for part in parts) % (1 << 64) for name in ("order_hash", "content_hash")}
+        total = {name: sum(int(part[name] or "0", 16) for part in parts) % (1 << 64) for name in ("order_hash", "content_hash")}
         total["bytes"] = {tier: sum(part["bytes"][tier] for part in parts) for tier in parts[0]["bytes"]}
         total["samples"] = sum(part["samples"] for part in parts)
         found.append(total)
