@@ -11,16 +11,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "loader/setup.h"
 
 extern char** environ;
@@ -30,6 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kUsage = 2;       // code of the program: an option is wrong
 constexpr int kMostLevels = 5;  // from a Python module's folder to PREFIX
 
 bool is_program(const fs::path& path) {
@@ -66,16 +72,31 @@ std::optional<std::string> find_program() {
   return installed ? installed : find_in_path();
 }
 
+struct Ended {
+  int code = 0;
+  std::string said{};  // on standard output: why it failed
+};
+
+std::string said_so_far(const Descriptor& pipe) {
+  std::array<char, PIPE_BUF> text{};
+  const ssize_t length = ::read(pipe.get(), text.data(), text.size());
+  return std::string(trimmed({text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))}));
+}
+
 // Its own session: what ends the trainers from a terminal must not end it before they are gone. No signal is blocked,
 // whatever the thread that opens a loader does.
-Result<int> run_to_end(const std::string& program, std::vector<std::string> arguments) {
+Result<Ended> run_to_end(const std::string& program, std::vector<std::string> arguments) {
   std::vector<char*> pointers;
   for (std::string& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) return errno_error("cannot make a pipe", errno);
+  const Descriptor from(ends[0]);
+  const Descriptor to(ends[1]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, to.get(), 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;
@@ -87,12 +108,13 @@ Result<int> run_to_end(const std::string& program, std::vector<std::string> argu
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) {
-    return errno_error(fmt::format("cannot start {} as this host's agent", program), failed);
+    return Error{Code::kInvalid, fmt::format("cannot start {} as this host's agent: {}", program,
+                                             std::system_category().message(failed))};
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return Ended{.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .said = said_so_far(from)};
 }
 
 }  // namespace
@@ -101,7 +123,7 @@ Status start_agent(const LoaderOptions& options) {
   const auto program = find_program();
   if (!program) {
     return Error{
-        Code::kNotFound,
+        Code::kInvalid,
         "peers need an agent on this host, and the program foreload that would be it was installed neither with "
         "this library nor anywhere in PATH: install it, or start `foreload agent` with the same --peers yourself"};
   }
@@ -115,11 +137,11 @@ Status start_agent(const LoaderOptions& options) {
                                      "--peers",
                                      options.peers};
   if (!options.credentials.empty()) arguments.insert(arguments.end(), {"--credentials", options.credentials});
-  FORELOAD_ASSIGN(const int code, run_to_end(*program, std::move(arguments)));
-  if (code == 0) return {};
-  return Error{Code::kIo, fmt::format("the agent that this host needs for its peers ({} agent) failed: see what it "
-                                      "said on standard error",
-                                      *program)};
+  FORELOAD_ASSIGN(const Ended ended, run_to_end(*program, std::move(arguments)));
+  if (ended.code == 0) return {};
+  return Error{ended.code == kUsage ? Code::kInvalid : Code::kIo,
+               fmt::format("the agent that this host needs for its peers ({} agent) can not begin: {}", *program,
+                           ended.said.empty() ? "see what it said on standard error" : ended.said)};
 }
 
 }  // namespace foreload
