@@ -1,11 +1,12 @@
-// What stands first outlives what stands behind it: the office ends before the server, the server before the connections
-// to others (its greetings use them), and all before the lists of what the host has.
+// What stands first outlives what stands behind it: the office ends before the server, the server before the
+// connections to others (its greetings use them), and all before the lists of what the host has.
 #include "agent_peers.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -21,9 +22,13 @@
 #include "peers/peers_grpc.h"
 #include "peers/places.h"
 #include "serve/metrics_page.h"
+#include "signals.h"
 
 namespace foreload {
 namespace {
+
+constexpr Duration kPortWait = std::chrono::seconds(5);  // for a port that somebody else has
+constexpr Duration kPortLook = std::chrono::milliseconds(100);
 
 // The launcher's name of the job, so that two jobs on the same hosts are not taken for one.
 std::string job_name(const Surroundings& around) {
@@ -40,6 +45,17 @@ Hello hello_of(const Places& places, std::string job, Bytes budget) {
           .hosts = static_cast<std::uint32_t>(places.addresses.size()),
           .job = std::move(job),
           .card = {.host = places.self, .learners = places.learners, .memory = budget / 2, .name = places.name}};
+}
+
+// The agent of a job that has just ended, or was started anew, leaves a second after its last member: this one waits.
+template <typename Listen>
+auto listen_patiently(Listen listen) {
+  const Time until = now() + kPortWait;
+  for (;;) {
+    auto server = listen();
+    if (server.ok() || server.error().code != Code::kIo || now() > until || caught_signal() != 0) return server;
+    std::this_thread::sleep_for(kPortLook);
+  }
 }
 
 class GrpcAgentPeers final : public AgentPeers {
@@ -60,11 +76,13 @@ class GrpcAgentPeers final : public AgentPeers {
       HelloAnswer answer = meeting_.greet(hello);
       GrpcPeers* peers = greeting_.load();
       const HostIndex host = hello.card.host;  // which is one of the job's, or it was refused
-      if (answer.refusal.empty() && peers != nullptr && !peers->address(host).empty()) peers->greeted(host, hello.nonce);
+      if (answer.refusal.empty() && peers != nullptr && !peers->address(host).empty())
+        peers->greeted(host, hello.nonce);
       return answer;
     };
-    FORELOAD_ASSIGN(server_,
-                    GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet));
+    FORELOAD_ASSIGN(server_, listen_patiently([&] {
+                      return GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet);
+                    }));
     meeting_.served(server_->address());
     FORELOAD_ASSIGN(peers_, GrpcPeers::open({places.addresses, credentials, meeting_.own()}));
     greeting_ = peers_.get();
@@ -144,8 +162,8 @@ class GrpcAgentPeers final : public AgentPeers {
     FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *peers_, names));
     MutexLock lock(mutex_);
     office_ = std::move(office);
-    news_.push_back(fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), met.roster.world(),
-                                self_));
+    news_.push_back(
+        fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), met.roster.world(), self_));
     return {};
   }
 

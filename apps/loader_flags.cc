@@ -15,6 +15,8 @@
 namespace foreload {
 namespace {
 
+constexpr std::uint64_t kDefaultBatch = 64;
+
 template <typename T>
 Result<T> choose(const std::string& flag, const std::string& text, const std::map<std::string, T>& choices) {
   if (const auto found = choices.find(text); found != choices.end()) return found->second;
@@ -60,11 +62,18 @@ void declare_host(CLI::App& command, LoaderOptions& o) {
                    "With --host: begin with the next epoch of a job that has the same batches, and share them with it");
 }
 
+void declare_reading(CLI::App& command, LoaderOptions& o) {
+  command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
+  command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
+  command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
+}
+
 void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment) {
   command
-      .add_option("--peers", o.peers,
-                  "Other machines of the job, HOST[:PORT],… with this one, in the order of ranks: together they keep every "
-                  "sample once; auto: as torchrun or Slurm say")
+      .add_option(
+          "--peers", o.peers,
+          "Other machines of the job, HOST[:PORT],… with this one, in the order of ranks: together they keep every "
+          "sample once; auto: as torchrun or Slurm say")
       ->check(refuse_empty);
   command
       .add_option("--credentials", o.credentials,
@@ -85,9 +94,10 @@ Status complete_peers(LoaderOptions& options) {
   if (options.local_world != 0 || options.peers == "auto") return {};
   const auto hosts = static_cast<std::uint32_t>(std::ranges::count(options.peers, ',') + 1);
   if (options.world % hosts != 0) {
-    return Error{Code::kInvalid, fmt::format("{} ranks are not dealt evenly to {} machines: say how many are on this one "
-                                             "(--local-world)",
-                                             options.world, hosts)};
+    return Error{Code::kInvalid,
+                 fmt::format("{} ranks are not dealt evenly to {} machines: say how many are on this one "
+                             "(--local-world)",
+                             options.world, hosts)};
   }
   options.local_world = options.world / hosts;
   return {};
@@ -96,10 +106,10 @@ Status complete_peers(LoaderOptions& options) {
 }  // namespace
 
 LoaderFlags::LoaderFlags(CLI::App& command)
-    : options_(std::make_shared<LoaderOptions>()), texts_(std::make_shared<Texts>()) {
+    : options_(std::make_shared<LoaderOptions>(LoaderOptions{.batch = kDefaultBatch})),
+      texts_(std::make_shared<Texts>()) {
   LoaderOptions& o = *options_;
   Texts& t = *texts_;
-  o.batch = 64;
   command
       .add_option("URI", o.dataset,
                   "Folder, tar file, list of tars (train-{000..009}.tar), or URL; several are concatenated")
@@ -148,13 +158,11 @@ LoaderFlags::LoaderFlags(CLI::App& command)
   command.add_option("--index-folder", o.source.index_folder, "Where the index is kept; default: beside the dataset");
   command.add_flag("--trust-index", o.source.trust_index,
                    "Use an index that is there without asking whether the dataset has changed");
-  command.add_option("--io", o.io, "How files are read: uring or threads; default: the best that works here");
-  command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
+  declare_reading(command, o);
   command.add_option("--record", o.record, "Write the event record to this file");
   command.add_flag("--in-order", t.in_order,
                    "Do not shuffle (the command shuffles by default, Python does not, as torch)");
   command.add_flag("--no-cache", t.no_cache, "Keep nothing in memory between epochs");
-  command.add_flag("--direct", o.direct_io, "Read past the page cache (O_DIRECT)");
 }
 
 Result<LoaderOptions> LoaderFlags::options() const {

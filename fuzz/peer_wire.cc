@@ -1,13 +1,18 @@
 // What agents of different hosts say to each other over arbitrary bytes: a message or nothing, and a message survives
-// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended.
+// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended. Who is
+// greeted arbitrarily gives answers that can be sent, and welcomes the same host again. Lists of nodes are bounded.
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "peers/answer.h"
+#include "peers/host_port.h"
+#include "peers/meeting.h"
+#include "peers/node_list.h"
 #include "peers/wire.h"
 
 namespace {
@@ -59,6 +64,24 @@ void answer(Bytes bytes) {
   for (const int count : ended) demand(count == 1);
 }
 
+void greet(Bytes bytes) {
+  const auto hello = foreload::parse_hello(bytes);
+  if (!hello || hello->protocol != foreload::kPeerProtocol) return;
+  foreload::Meeting meeting({.nonce = 1, .hosts = 4, .job = "job", .card = {.host = 1, .name = "node-1:7433"}});
+  const auto answer = meeting.greet(*hello);
+  demand(foreload::parse_hello_answer(encode(answer)).has_value());
+  demand(answer.refusal.empty() == (answer.cards.size() == 2));
+  if (answer.refusal.empty()) demand(meeting.greet(*hello) == answer);
+}
+
+void read_lists(std::string_view text) {
+  const auto names = foreload::expand_node_list(text, 100);
+  demand(!names || (!names->empty() && names->size() <= 100));
+  (void)foreload::count_of_node(text, 3);
+  const auto address = foreload::HostPort::parse(text, 7433);
+  if (address) demand(*foreload::HostPort::parse(address->text(), 0) == *address);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -74,5 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   answer(bytes);
+  greet(bytes);
+  read_lists({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -48,7 +48,9 @@ class SameHashesTest(ClusterTest):
                 with self.subTest(hosts=hosts, assignment=assignment):
                     job = Cluster(self, hosts)
                     job.start_agents()
-                    found = self.assert_same(job.run(*self.run_of("--assignment", assignment, "--storage", f"8MB/s,2ms,bucket={self.top}/bucket{hosts}{assignment}", epochs=6)), epochs=6)
+                    bucket = self.top / f"bucket-{hosts}-{assignment}"
+                    paced = ["--storage", f"8MB/s,2ms,bucket={bucket}", "--accelerator", 1600 // hosts]
+                    found = self.assert_same(job.run(*self.run_of("--assignment", assignment, *paced, epochs=6)), epochs=6)
                     # What is read ahead counts for the epoch that runs meanwhile; what a learner that ends has begun, for none.
                     source = sum(epoch["bytes"]["source"] for epoch in found)
                     self.assertGreaterEqual(source, self.bytes * 0.9)

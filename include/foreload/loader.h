@@ -124,7 +124,7 @@ struct LoaderOptions {
   std::string storage{};   // emulated slow storage, "100MB/s,5ms,bucket=FILE"; empty: none. For tests
   std::string record{};    // file that receives the event record; empty: none
   std::function<void(const std::string&)> warn{};  // one line per cause; never called after close
-  std::function<bool()> stop{};  // asked while open() waits for other hosts: true gives up
+  std::function<bool()> stop{};                    // asked while open() waits for other hosts: true gives up
 };
 
 // Everything that resume needs. `position` counts what the whole job has consumed of the epoch.

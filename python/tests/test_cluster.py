@@ -15,7 +15,7 @@ import foreload
 import pytest
 from conftest import ARRAY, CLI, DEADLINE, finished, script
 from foreload import _peers
-from learners import LEARNER, MEMORY, SAMPLES, all_of
+from learners import LEARNER, MEMORY, SAMPLES, all_of, told
 from test_host_jobs import MPIRUN, srun, torchrun
 from test_same_as_cli import MASK, cli_hashes
 
@@ -213,6 +213,19 @@ with with_peers(batch_transform=fails_at_times) as loader:
     assert all(rank["same"] == [True, True] and (rank["place"], rank["samples"]) == (2 * GLOBAL, SAMPLES // 2) for rank in told)
     sums = [f"{sum(rank['hashes'][which] for rank in told) & MASK:016x}" for which in range(2)]
     assert [sums] == cli_hashes(arrays, "--batch", GLOBAL, "--chain", ARRAY, "--seed", 5)
+    assert_gone([f"{host}-0", f"{host}-1"])
+
+
+def test_a_job_that_is_started_again_at_once_has_its_port(arrays, host):
+    """The agent of the one before, which was killed, is still there then."""
+    place = addresses(1)[0]
+    text = LEARNER + f"opened(host=sys.argv[2], peers=['{place}']); say(ready=True); sys.stdin.readline()"
+    for name in (f"{host}-0", f"{host}-1"):
+        process = script(text, arrays, name, stdin=subprocess.PIPE)
+        assert told(process) == {"ready": True}, finished(process)[2]
+        assert traces(name)
+        process.kill()
+        assert finished(process)[0] == -signal.SIGKILL
     assert_gone([f"{host}-0", f"{host}-1"])
 
 

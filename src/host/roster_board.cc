@@ -25,7 +25,8 @@ enum State : std::uint32_t { kMeeting = 0, kMet = 1, kFailed = 2 };
 // What another process wrote, as far as it may be shown.
 std::string shown(std::span<const char> from) {
   std::string text(from.begin(), std::ranges::find(from, '\0'));
-  std::ranges::replace_if(text, [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, '?');
+  std::ranges::replace_if(
+      text, [](char letter) { return static_cast<unsigned char>(letter) < ' '; }, '?');
   return text;
 }
 

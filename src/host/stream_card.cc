@@ -78,8 +78,9 @@ Result<StreamCard> read_card(std::span<const std::byte> from, Bytes region) {
   std::memcpy(&bytes, from.data(), sizeof(bytes));
   if (bytes.magic != kMagic || bytes.slots == 0 || bytes.slots > kMostSlots || bytes.batch == 0 ||
       bytes.batch > kMostBatch || bytes.sample_bytes > kMostBytes / bytes.batch / kMostSlots || bytes.arena > region ||
-      bytes.arena % 4096 != 0 || bytes.desk > region || bytes.desk % 4096 != 0 || bytes.ragged_element > 64 || bytes.text > kMostText ||
-      bytes.dtype > static_cast<std::uint64_t>(DType::kF64) || bytes.layout > 1 || bytes.decode > 1) {
+      bytes.arena % 4096 != 0 || bytes.desk > region || bytes.desk % 4096 != 0 || bytes.ragged_element > 64 ||
+      bytes.text > kMostText || bytes.dtype > static_cast<std::uint64_t>(DType::kF64) || bytes.layout > 1 ||
+      bytes.decode > 1) {
     return bad_card();
   }
   const std::string text(reinterpret_cast<const char*>(from.data()) + sizeof(bytes), bytes.text);

@@ -36,8 +36,7 @@ std::optional<StreamSurvey> survey_stream(const ObjectInfo& object, const std::v
   if (!memory) return std::nullopt;
   const auto card = read_card(memory->bytes(), memory->bytes().size());
   if (!card.ok()) return std::nullopt;
-  auto region =
-      Region::map_file(memory->file(), card->ring_offset(), card->ring_bytes(), "a stream");
+  auto region = Region::map_file(memory->file(), card->ring_offset(), card->ring_bytes(), "a stream");
   if (!region.ok()) return std::nullopt;
   const auto ring = Ring::attach(card->ring, std::move(*region));
   StreamSurvey stream{.id = object.id,

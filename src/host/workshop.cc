@@ -208,8 +208,8 @@ Result<std::shared_ptr<Workshop::Helped>> Workshop::attach(const ObjectInfo& obj
   if (card.homes != 0) {
     FORELOAD_ASSIGN(homes, member_->fetch(card.homes));
   }
-  FORELOAD_ASSIGN(Region region, Region::map_file(memory->memory().file(), card.ring_offset(),
-                                                  card.ring_bytes(), "the batches"));
+  FORELOAD_ASSIGN(Region region,
+                  Region::map_file(memory->memory().file(), card.ring_offset(), card.ring_bytes(), "the batches"));
   auto ring = Ring::attach(card.ring, std::move(region));
   ring->set_member(member_->id(), &member_->control().work_signal());
   auto helped = std::make_shared<Helped>(object.id, memory, homes, std::move(chain), std::move(ring));

@@ -18,6 +18,7 @@ namespace {
 
 constexpr Bytes kExtent = 256_MiB;  // of homes, reserved at once
 constexpr Bytes kPage = 4096;
+constexpr Duration kLookForAgent = std::chrono::milliseconds(50);
 constexpr Duration kLookAtDesks = std::chrono::milliseconds(100);
 // Beside those of the batches that the caller holds: a job that reads this stream may be stopped while it holds as
 // many.
@@ -206,10 +207,18 @@ Status HostSeat::serve(TierStack& tiers, Ring& ring) {
   return {};
 }
 
+// By the fetcher's thread. Nobody waits for a dead one, and asking whether it lives is a system call.
+bool HostSeat::agent_lives() {
+  const Time time = now();
+  if (time < agent_.look_again) return agent_.lives;
+  agent_ = {!job_.board || job_.board->has_agent(member_->control()), time + kLookForAgent};
+  return agent_.lives;
+}
+
 void HostSeat::ask_peers(TierStack& tiers) {
   desk_->begin([this](MemberId id) { return member_->control().is_alive(id); });
   tiers.use_peers({.desk = &*desk_,
-                   .home = [this](SampleId id) { return job_.home_elsewhere(id); },
+                   .home = [this](SampleId id) { return agent_lives() ? job_.home_elsewhere(id) : std::nullopt; },
                    .asked = [this] { member_->control().peer_signal().raise(); }});
 }
 

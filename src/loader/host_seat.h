@@ -69,6 +69,7 @@ class HostSeat {
   Status open_homes(const Needs& needs);
   Status open_stream(const Needs& needs);
   void ask_peers(TierStack& tiers);
+  bool agent_lives();
   void run(TierStack& tiers, Ring& ring);
   void grow() FORELOAD_EXCLUDES(mutex_);
   bool look_at_desks() FORELOAD_EXCLUDES(mutex_);
@@ -90,6 +91,10 @@ class HostSeat {
   std::unique_ptr<Arena> own_arena_;
   std::shared_ptr<Ring> own_ring_;
   std::optional<PeerDesk> desk_;  // nothing: other hosts are not asked
+  struct {
+    bool lives = true;
+    Time look_again{};
+  } agent_;  // of this host, when it was last looked at
   std::string host_;
   Mutex mutex_;
   std::deque<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);

@@ -49,8 +49,7 @@ Done prepared(const std::string& host) {
     if (object.key.kind != ObjectKey::Kind::kRing) continue;
     const auto memory = *member->fetch(object.id);
     const StreamCard card = *read_card(memory->memory().bytes(), object.bytes);
-    Region region =
-        *Region::map_file(memory->memory().file(), card.ring_offset(), card.ring_bytes(), "");
+    Region region = *Region::map_file(memory->memory().file(), card.ring_offset(), card.ring_bytes(), "");
     const auto ring = Ring::attach(card.ring, std::move(region));
     for (unsigned i = 0; i < kMostMembers; ++i) {
       (i == member->id().index ? done.here : done.elsewhere) += ring->prepared_by(i);

@@ -37,9 +37,8 @@ Result<std::unique_ptr<Loader::Parts>> Loader::Parts::open(LoaderOptions options
     FORELOAD_ASSIGN(sized, size_memory(asked, *parts->source_, chain, *parts->stream_, parts->threads_));
     limit_ahead(sized, seams, *parts->stream_);
   } else {
-    FORELOAD_ASSIGN(parts->seat_,
-                    HostSeat::open({asked, *parts->source_, chain, chosen, *parts->stream_, parts->job_,
-                                    parts->threads_, seams}));
+    FORELOAD_ASSIGN(parts->seat_, HostSeat::open({asked, *parts->source_, chain, chosen, *parts->stream_, parts->job_,
+                                                  parts->threads_, seams}));
     sized = parts->seat_->sized();
   }
   parts->budget_ = parts->seat_ ? parts->seat_->budget() : sized.budget;

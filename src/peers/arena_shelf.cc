@@ -13,8 +13,7 @@ constexpr Duration kBeginning = std::chrono::seconds(30);
 
 std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
   const auto lists = inventory_.lists();
-  const auto found =
-      std::ranges::find(lists->arenas, arena_key(key), [](const auto& arena) { return arena->key(); });
+  const auto found = std::ranges::find(lists->arenas, arena_key(key), [](const auto& arena) { return arena->key(); });
   return found == lists->arenas.end() ? nullptr : *found;
 }
 

@@ -1,5 +1,5 @@
-// ArenaShelf: serves other hosts out of the shared arenas of this one. What is at home here and has not been read yet is
-// put on the arena's list of wanted samples, for whichever trainer of this host can read it.
+// ArenaShelf: serves other hosts out of the shared arenas of this one. What is at home here and has not been read yet
+// is put on the arena's list of wanted samples, for whichever trainer of this host can read it.
 #pragma once
 
 #include <atomic>

@@ -68,4 +68,11 @@ std::string HostPort::text() const {
   return host.find(':') != std::string::npos ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+std::string served_name(const std::string& name, const std::string& address) {
+  const auto own = HostPort::parse(name, 0);
+  const auto served = HostPort::parse(address, 0);
+  if (!own || !served || own->port != 0) return name;
+  return HostPort{.host = own->host, .port = served->port}.text();
+}
+
 }  // namespace foreload

@@ -22,4 +22,7 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
+// The name with the port of that address, if its own is 0.
+std::string served_name(const std::string& name, const std::string& address);
+
 }  // namespace foreload

@@ -52,6 +52,12 @@ TEST(HostPortTest, WhatCanNotBeAnAddressIsRefusedInWords) {
   EXPECT_FALSE(HostPort::parse(std::string_view("a\0b:1", 5), 0));
 }
 
+TEST(HostPortTest, ANameWithoutPortGetsThatOfTheServer) {
+  EXPECT_EQ(served_name("127.0.0.1:0", "127.0.0.1:40123"), "127.0.0.1:40123");
+  EXPECT_EQ(served_name("[fd00::1]:0", "[::]:40123"), "[fd00::1]:40123");
+  EXPECT_EQ(served_name("node:7433", "0.0.0.0:40123"), "node:7433");
+}
+
 TEST(HostPortTest, WhateverIsReadIsWrittenSoThatItReadsTheSame) {
   std::mt19937_64 random(fresh_seed());
   constexpr std::string_view kCharacters = "[]:.0159afx-%/";

@@ -95,7 +95,8 @@ void Inventory::update() {
     if (arena != before->arenas.end()) after->arenas.push_back(*arena);
     if (stream != before->streams.end()) after->streams.push_back(*stream);
     if (arena != before->arenas.end() || stream != before->streams.end()) continue;
-    if (const auto refused = refused_.find(object.id); refused != refused_.end() && refused->second == version) continue;
+    if (const auto refused = refused_.find(object.id); refused != refused_.end() && refused->second == version)
+      continue;
     bool opened = false;
     if (is_arena) {
       auto fresh = ShelvedArena::open(*member_, object);

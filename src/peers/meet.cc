@@ -16,7 +16,7 @@
 namespace foreload {
 namespace {
 
-constexpr std::size_t kMostGreeted = 32;  // at once
+constexpr std::size_t kMostGreeted = 16;  // at once
 constexpr std::size_t kMostNamed = 5;     // to the user
 constexpr Duration kGreetTime = std::chrono::seconds(2);
 constexpr Duration kLook = std::chrono::milliseconds(100);

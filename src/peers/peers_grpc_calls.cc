@@ -70,7 +70,7 @@ PeerResult result_of(FetchOutcome::Kind kind) {
 
 Result<PeerLine> PeerLine::open(const std::string& address, const std::optional<PeerCredentials>& credentials) {
   FORELOAD_TRY(check_address(address, credentials.has_value()));
-  quiet_grpc();
+  begin_grpc();
   PeerLine line;
   line.address = address;
   line.channel = grpc::CreateCustomChannel("dns:///" + address, channel_credentials(credentials), channel_arguments());
@@ -165,6 +165,19 @@ Result<HelloAnswer> GreetCall::answer() const {
   }
   if (!answer->refusal.empty()) return Error{Code::kMismatch, "it refuses this host: " + answer->refusal};
   return std::move(*answer);
+}
+
+std::string FetchOutcome::text() const {
+  switch (kind) {
+    case Kind::kUnreachable:
+      return fmt::format("does not answer in time ({}); its samples come from elsewhere until it does", why);
+    case Kind::kRefused:
+      return fmt::format("refuses this host ({}); its samples come from elsewhere", why);
+    case Kind::kBadBytes:
+      return "sends bytes that are not the sample's; they were dropped, and fetched from elsewhere";
+    default:
+      return fmt::format("does not answer as a peer should ({}); its samples come from elsewhere", why);
+  }
 }
 
 }  // namespace foreload

@@ -59,6 +59,8 @@ struct FetchOutcome {
   };
   Kind kind = Kind::kGood;
   std::string why{};  // gRPC's or the peer's words
+
+  std::string text() const;  // for the user; REQUIRES: not kGood
 };
 
 class FetchCall final : public PeerCall {

@@ -23,19 +23,6 @@ namespace {
 constexpr Duration kProbeTime = std::chrono::seconds(2);
 constexpr std::uint64_t kNobodyWaits = 0;  // ticket of a probe
 
-std::string text_of(const FetchOutcome& outcome) {
-  switch (outcome.kind) {
-    case FetchOutcome::Kind::kUnreachable:
-      return fmt::format("does not answer in time ({}); its samples come from elsewhere until it does", outcome.why);
-    case FetchOutcome::Kind::kRefused:
-      return fmt::format("refuses this host ({}); its samples come from elsewhere", outcome.why);
-    case FetchOutcome::Kind::kBadBytes:
-      return "sends bytes that are not the sample's; they were dropped, and fetched from elsewhere";
-    default:
-      return fmt::format("does not answer as a peer should ({}); its samples come from elsewhere", outcome.why);
-  }
-}
-
 void count(PeerCounts& counts, PeerResult result) {
   switch (result) {
     case PeerResult::kHere:
@@ -258,7 +245,7 @@ void GrpcPeers::Client::on_ends(FetchCall& call, std::vector<PeerEnd>& ends, Byt
 void GrpcPeers::Client::on_bad_bytes(FetchCall& call) {
   const FetchOutcome outcome{.kind = FetchOutcome::Kind::kBadBytes};
   MutexLock lock(mutex_);
-  warn(call.host(), outcome.kind, text_of(outcome));
+  warn(call.host(), outcome.kind, outcome.text());
 }
 
 void GrpcPeers::Client::on_fetched(FetchCall& call, const FetchOutcome& outcome) {
@@ -276,7 +263,7 @@ void GrpcPeers::Client::on_fetched(FetchCall& call, const FetchOutcome& outcome)
     record.health.on_failed(call.begun(), now());
   }
   // Hosts begin at different times: whether a key is missing for too long is for others to say.
-  if (!unknown) warn(call.host(), outcome.kind, text_of(outcome));
+  if (!unknown) warn(call.host(), outcome.kind, outcome.text());
 }
 
 void GrpcPeers::Client::on_greeted(GreetCall& call, Result<HelloAnswer> answer) {

@@ -1,6 +1,7 @@
 // Why the settings are what they are stands in docs/design/peers.md.
 #include "peers/peers_grpc_parts.h"
 
+#include <grpc/grpc.h>
 #include <grpc/grpc_security_constants.h>
 #include <grpc/support/log.h>
 
@@ -26,8 +27,12 @@ void say_nothing(gpr_log_func_args*) {}
 
 }  // namespace
 
-void quiet_grpc() {
-  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(say_nothing);
+void begin_grpc() {
+  [[maybe_unused]] static const bool begun = [] {
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function(say_nothing);
+    grpc_init();
+    return true;
+  }();
 }
 
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::optional<PeerCredentials>& credentials) {

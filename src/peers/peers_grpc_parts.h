@@ -27,8 +27,10 @@ inline constexpr Duration kLongestCall = std::chrono::seconds(60);  // a server 
 // Of a fetch with a PeerKey that the server does not have, or not yet; for nothing else.
 inline constexpr grpc::StatusCode kUnknownKeyStatus = grpc::StatusCode::FAILED_PRECONDITION;
 
-// gRPC writes nothing to standard error unless GRPC_VERBOSITY is set: users are told by warnings.
-void quiet_grpc();
+// Before anything of gRPC. It writes nothing to standard error unless GRPC_VERBOSITY is set: users are told by
+// warnings. And it stays until the process ends: with its last object it would end its own threads, of which one may be
+// in a poll of 10 s.
+void begin_grpc();
 
 std::shared_ptr<grpc::ChannelCredentials> channel_credentials(const std::optional<PeerCredentials>& credentials);
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::optional<PeerCredentials>& credentials);

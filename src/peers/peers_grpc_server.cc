@@ -38,7 +38,7 @@ class GrpcServer::Service {
     }
     // gRPC does not say why it can not listen; a socket of our own does.
     FORELOAD_TRY(wanted.listen());
-    quiet_grpc();
+    begin_grpc();
     shop_.authenticated = options.credentials.has_value();
     grpc::ServerBuilder builder;
     set_arguments(builder);

@@ -252,7 +252,7 @@ TEST(GrpcPeersTest, BothSidesEndAtOnceWhateverIsUnderWay) {
     const Time begin = now();
     peers.reset();
     server.reset();
-    EXPECT_LT(now() - begin, kPlenty / 2);
+    EXPECT_LT(now() - begin, 8s);  // gRPC's own shutdown may wait 10 s
     EXPECT_EQ(shelf.leases(), 0u);
   }
 }

@@ -291,11 +291,4 @@ Result<Places> find_places(const PlacesOptions& options, const Surroundings& aro
   return places;
 }
 
-std::string served_name(const std::string& name, const std::string& address) {
-  const auto own = HostPort::parse(name, 0);
-  const auto served = HostPort::parse(address, 0);
-  if (!own || !served || own->port != 0) return name;
-  return HostPort{.host = own->host, .port = served->port}.text();
-}
-
 }  // namespace foreload

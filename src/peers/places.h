@@ -36,7 +36,4 @@ struct Places {
 // kInvalid or kIo say what was looked at, and what to write.
 Result<Places> find_places(const PlacesOptions& options, const Surroundings& around);
 
-// The name with the port of that address, if its own is 0.
-std::string served_name(const std::string& name, const std::string& address);
-
 }  // namespace foreload

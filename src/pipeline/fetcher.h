@@ -171,7 +171,7 @@ class Fetcher {
     Time since{};
   };
   std::vector<Wanted> wanted_;  // by other hosts, and not asked for yet
-  bool overdue_ = false;  // one of them waits for room: nobody who is needed later takes it
+  bool overdue_ = false;        // one of them waits for room: nobody who is needed later takes it
   // A batch whose slot rests, because a worker was stopped or died inside of it: done again in another slot.
   struct Redo {
     BatchPlan plan;

@@ -69,7 +69,8 @@ class Roster {
   std::uint64_t hash_;
 };
 
-// Which samples are at home where, and by which plan: in every message between hosts, and both sides must mean the same.
+// Which samples are at home where, and by which plan: in every message between hosts, and both sides must mean the
+// same.
 struct PeerKey {
   std::uint64_t fingerprint = 0;  // of the dataset
   std::uint64_t validators = 0;   // of its files

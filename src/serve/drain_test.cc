@@ -42,8 +42,7 @@ unsigned claimed(Member& member) {
     if (!memory.ok()) continue;
     const auto bytes = (*memory)->memory().bytes();
     const auto card = read_card(bytes, bytes.size());
-    auto region = Region::map_file((*memory)->memory().file(), card->ring_offset(), card->ring_bytes(),
-                                   "a stream");
+    auto region = Region::map_file((*memory)->memory().file(), card->ring_offset(), card->ring_bytes(), "a stream");
     const auto ring = Ring::attach(card->ring, std::move(*region));
     for (std::uint32_t slot = 0; slot < ring->slots(); ++slot) {
       for (std::uint32_t i = 0; i < card->ring.batch; ++i) count += ring->is_claimed({slot, i}) ? 1 : 0;

@@ -97,6 +97,7 @@ bool PeerDesk::look_at(std::uint64_t number, Time now, const std::function<void(
   if (mine.waited_for && (over || late)) {
     mine.waited_for = false;
     --open_;
+    note(over && !(word.phase == kAsked), now);
     End end{.id = mine.id, .took = now - mine.since};
     if (word.phase == kEnded) {
       end.bytes = room().subspan(mine.start % room().size(), mine.length);
@@ -106,12 +107,24 @@ bool PeerDesk::look_at(std::uint64_t number, Time now, const std::function<void(
   return over;
 }
 
+// Requests that were under way together fail together: that is one failure.
+void PeerDesk::note(bool in_time, Time now) {
+  if (in_time) {
+    rest_ = {};
+    rest_until_ = {};
+  } else if (now >= rest_until_) {
+    rest_ = std::clamp(2 * rest_, kPatience, kLongestRest);
+    rest_until_ = now + rest_;
+  }
+}
+
 void PeerDesk::take(Time now, const std::function<void(const End&)>& use) {
   for (std::uint64_t number = first_; number != next_; ++number) {
     const bool is_free = opens_[number % kEntries].length == 0 || look_at(number, now, use);
     if (is_free) opens_[number % kEntries].length = 0;
     if (is_free && number == first_) ++first_;
   }
+  rests_ = now < rest_until_;
 }
 
 void PeerDesk::give_up() {

@@ -20,7 +20,8 @@ namespace foreload {
 class PeerDesk {
  public:
   static constexpr unsigned kEntries = 256;
-  static constexpr Duration kPatience = std::chrono::seconds(1);  // with an agent, or a peer
+  static constexpr Duration kPatience = std::chrono::seconds(1);      // with an agent, or a peer
+  static constexpr Duration kLongestRest = std::chrono::seconds(30);  // from one that does not answer in time
 
   static Bytes region_bytes(Bytes room);
   // REQUIRES: zeroed memory of region_bytes(), which outlives this, 64-byte aligned.
@@ -43,6 +44,8 @@ class PeerDesk {
   void take(Time now, const std::function<void(const End&)>& use);
   void give_up();  // nobody waits any more
   unsigned open() const { return open_; }
+  // Something was not answered in time: for a while, longer each time, there is no use in asking.
+  bool rests() const { return rests_; }
   Time next_deadline() const;  // of the requests that are open; Time::max(): there are none
 
   // Answering. ----------------------------------------------------------------------------------
@@ -75,6 +78,7 @@ class PeerDesk {
   std::span<std::byte> room() const { return memory_.subspan(entries_bytes()); }
   static Bytes entries_bytes();
   bool look_at(std::uint64_t number, Time now, const std::function<void(const End&)>& use);
+  void note(bool in_time, Time now);
 
   std::span<std::byte> memory_;
   std::function<bool(MemberId)> is_alive_;
@@ -83,7 +87,10 @@ class PeerDesk {
   std::uint64_t next_ = 0;   // the next one's number
   std::uint64_t end_ = 0;    // of the room that is in use, counted on over its end
   unsigned open_ = 0;        // that somebody waits for
-  unsigned cursor_ = 0;      // of claim()
+  bool rests_ = false;
+  Duration rest_{};  // the last one's length; 0: since then it was answered
+  Time rest_until_{};
+  unsigned cursor_ = 0;  // of claim()
 };
 
 }  // namespace foreload

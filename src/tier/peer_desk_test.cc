@@ -167,6 +167,32 @@ TEST_F(PeerDeskTest, AnyOrderOfAskingAnsweringAndDyingKeepsTheBooks) {
   EXPECT_TRUE(open.empty());
 }
 
+TEST_F(PeerDeskTest, WhoDoesNotAnswerIsLeftAloneForLongerAndLonger) {
+  Time now{1s};
+  Duration rest = PeerDesk::kPatience;
+  for (int turn = 0; turn < 8; ++turn) {
+    EXPECT_FALSE(asker_.rests());
+    for (SampleId id = 0; id < 3; ++id) ASSERT_TRUE(asker_.ask(id, 0, 10, now));
+    now += PeerDesk::kPatience;
+    EXPECT_EQ(ended(now).size(), 3u);
+    EXPECT_TRUE(asker_.rests());
+    (void)ended(now + rest - 1ms);
+    EXPECT_TRUE(asker_.rests());
+    now += rest;
+    (void)ended(now);
+    rest = std::min<Duration>(2 * rest, PeerDesk::kLongestRest);
+  }
+  ASSERT_TRUE(asker_.ask(5, 0, 10, now));
+  agent_.end(*agent_.claim(kAgent), false);
+  EXPECT_EQ(ended(now).size(), 1u);
+  EXPECT_FALSE(asker_.rests()) << "an answer, if only that the peer does not have it";
+  ASSERT_TRUE(asker_.ask(6, 0, 10, now));
+  now += PeerDesk::kPatience;
+  (void)ended(now);
+  (void)ended(now + PeerDesk::kPatience);
+  EXPECT_FALSE(asker_.rests()) << "the next rest is a short one";
+}
+
 TEST_F(PeerDeskTest, WhateverStandsInTheMemoryNobodyReadsOrWritesBeyondIt) {
   std::mt19937_64 random(fresh_seed());
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(memory_));

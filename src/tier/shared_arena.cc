@@ -34,7 +34,7 @@ struct SharedArena::Header {
   std::atomic<std::uint64_t> reserved{0};
   std::atomic<std::uint64_t> wanted{0};
   std::atomic<std::uint64_t> full{0};
-  std::atomic<std::uint64_t> used{0};  // for display: a death between two stores leaves it a sample short
+  std::atomic<std::uint64_t> used{0};   // for display: a death between two stores leaves it a sample short
   std::atomic<std::uint32_t> wants{0};  // how many there may be
   std::array<std::atomic<std::uint64_t>, kMostWanted> wanted_ids{};  // id + 1; 0: none
 };

@@ -79,8 +79,8 @@ class SharedArena : private LeaseBook {
   Lease commit(SampleId id, Bytes length);
   void abandon(SampleId id);
 
-  // What other hosts want of this one, and is not here yet. Who wants it on their behalf says so, and whoever can read it
-  // takes it off the list. False: the list is full, or nothing is at home there.
+  // What other hosts want of this one, and is not here yet. Who wants it on their behalf says so, and whoever can read
+  // it takes it off the list. False: the list is full, or nothing is at home there.
   bool want(SampleId id);
   std::optional<SampleId> take_wanted();
 

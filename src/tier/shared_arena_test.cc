@@ -6,8 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -238,6 +240,35 @@ TEST(SharedArenaTest, MembersAtTheSameTimeReadEverySampleOnce) {
     for (SampleId id = 0; id < kSamples; ++id) ASSERT_EQ(landed[id], 1) << id;
     ASSERT_EQ(homes.member(0)->used(), all_homes());
   }
+}
+
+TEST(SharedArenaTest, WhatOthersWantIsTakenOffTheListOnce) {
+  Homes homes;
+  const auto agent = homes.member(0);
+  const auto reader = homes.member(1);
+  EXPECT_EQ(reader->take_wanted(), std::nullopt);
+  for (const SampleId id : {3u, 0u, 3u, 7u}) EXPECT_TRUE(agent->want(id));
+  EXPECT_FALSE(agent->want(kSamples)) << "there is none";
+  EXPECT_FALSE(agent->want(~SampleId{0}));
+  std::multiset<SampleId> taken;
+  while (const auto id = reader->take_wanted()) taken.insert(*id);
+  EXPECT_EQ(taken, (std::multiset<SampleId>{0, 3, 7}));
+}
+
+TEST(SharedArenaTest, WithoutAnIndexItIsReadByWhatStandsThere) {
+  Homes homes;
+  const auto arena = homes.member(0);
+  const auto options = SharedArena::options_of(arena->memory());
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->samples, kSamples);
+  EXPECT_EQ(SharedArena::region_bytes(*options), arena->memory().size());
+  std::vector<std::uint64_t> noise(arena->memory().size() / 8);
+  std::memcpy(noise.data(), arena->memory().data(), noise.size() * 8);
+  for (const std::uint64_t samples : {~std::uint64_t{0}, std::uint64_t{1} << 40, arena->memory().size() / 24 + 1}) {
+    noise[1] = samples;
+    EXPECT_FALSE(SharedArena::options_of(std::as_bytes(std::span(noise))).ok()) << samples;
+  }
+  EXPECT_FALSE(SharedArena::options_of(std::as_bytes(std::span(noise)).first(100)).ok());
 }
 
 }  // namespace

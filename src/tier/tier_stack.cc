@@ -25,7 +25,8 @@ bool TierStack::lacks(SampleId id) const {
 
 Origin TierStack::nearest(SampleId id) const {
   if (on_disk(id)) return Origin::kDisk;
-  if (peers_ != nullptr && source_.length(id) <= peers_->longest() && home_at_(id)) return Origin::kPeer;
+  if (peers_ != nullptr && !peers_->rests() && source_.length(id) <= peers_->longest() && home_at_(id))
+    return Origin::kPeer;
   return Origin::kSource;
 }
 
