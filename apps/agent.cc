@@ -130,17 +130,27 @@ bool has_others(const Member& member, Control& control) {
   return std::ranges::any_of(control.members(), is_other);
 }
 
+// What went wrong is for the member that started it, which reads standard output, and for people.
+Result<Json> wait_for_agent(Background& background, const Output& output) {
+  auto begun = background.wait();
+  if (!begun.ok()) output.line("{}", begun.error().message);
+  return begun;
+}
+
 // In the background, for the member that started it, until the last one is gone.
 Result<Json> serve_members(const AgentOptions& options, const Output& output) {
   FORELOAD_ASSIGN(Background background, Background::begin());
-  if (background.is_front()) return background.wait();
+  if (background.is_front()) return wait_for_agent(background, output);
   auto agent = start(options, output);
   // Several members may start one at the same time.
   if (!agent.ok() && agent.error().code == Code::kMismatch) {
     background.ready();
     return Json::object();
   }
-  if (!agent.ok()) return agent.error();
+  if (!agent.ok()) {
+    background.fail(agent.error());
+    return Json::object();
+  }
   background.ready();
   Time alone{};
   while (caught_signal() == 0) {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -21,9 +22,13 @@
 #include "peers/peers_grpc.h"
 #include "peers/places.h"
 #include "serve/metrics_page.h"
+#include "signals.h"
 
 namespace foreload {
 namespace {
+
+constexpr Duration kPortWait = std::chrono::seconds(5);  // for a port that somebody else has
+constexpr Duration kPortLook = std::chrono::milliseconds(100);
 
 // The launcher's name of the job, so that two jobs on the same hosts are not taken for one.
 std::string job_name(const Surroundings& around) {
@@ -40,6 +45,17 @@ Hello hello_of(const Places& places, std::string job, Bytes budget) {
           .hosts = static_cast<std::uint32_t>(places.addresses.size()),
           .job = std::move(job),
           .card = {.host = places.self, .learners = places.learners, .memory = budget / 2, .name = places.name}};
+}
+
+// The agent of a job that has just ended, or was started anew, leaves a second after its last member: this one waits.
+template <typename Listen>
+auto listen_patiently(Listen listen) {
+  const Time until = now() + kPortWait;
+  for (;;) {
+    auto server = listen();
+    if (server.ok() || server.error().code != Code::kIo || now() > until || caught_signal() != 0) return server;
+    std::this_thread::sleep_for(kPortLook);
+  }
 }
 
 class GrpcAgentPeers final : public AgentPeers {
@@ -64,8 +80,9 @@ class GrpcAgentPeers final : public AgentPeers {
         peers->greeted(host, hello.nonce);
       return answer;
     };
-    FORELOAD_ASSIGN(server_,
-                    GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet));
+    FORELOAD_ASSIGN(server_, listen_patiently([&] {
+                      return GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet);
+                    }));
     meeting_.served(server_->address());
     FORELOAD_ASSIGN(peers_, GrpcPeers::open({places.addresses, credentials, meeting_.own()}));
     greeting_ = peers_.get();

@@ -1,6 +1,8 @@
 // Background: a process that goes on behind the one that was started. That one waits until the work is under way, so
-// that whoever started it knows how it went.
+// that whoever started it knows how it went. The one behind has no standard output.
 #pragma once
+
+#include <string>
 
 #include "base/files.h"
 #include "command.h"
@@ -13,13 +15,15 @@ class Background {
   static Result<Background> begin();
 
   bool is_front() const { return front_; }
-  // In front: until ready(), or the other one has ended. kIo: it has, and has said why.
+  // In front: until ready(), or the error that fail() told. kIo: the other one has ended without a word.
   Result<Json> wait();
-  // Behind: the work is under way.
+  // Behind, one of them, once: the work is under way; it can not begin.
   void ready();
+  void fail(const Error& error);
 
  private:
   Background(bool front, Descriptor pipe) : front_(front), pipe_(std::move(pipe)) {}
+  void tell(const std::string& text);
   bool front_;
   Descriptor pipe_;
 };

@@ -23,8 +23,10 @@ class Delivery:
         self._callables, self._batch_transform, self._collate_fn = settings.callables, given["batch_transform"], given["collate_fn"]
         self._shape = "dict" if given["as_dict"] else "ids" if given["with_ids"] else "pair"
         self._special = any(op in settings.options["chain"] for op in SPECIAL)
-        # With ragged batches a rank may get none of the last samples, and torch does not take an empty array by its address.
-        self._never_empty = settings.options["world"] == 1 or settings.options["last_batch"] != "ragged"
+        # With ragged batches a rank may get none of the last samples, with rates a slow one none of a small batch, and torch
+        # does not take an empty array by its address.
+        options = settings.options
+        self._never_empty = options["world"] == 1 or options["last_batch"] != "ragged" and "rates" not in options
         self._convert: Optional[Callable[[Any], Any]] = None
         self._pinned: Optional[Callable[[], None]] = None
         self._pin_each = self._mapped and self._pin  # batch, by a copy

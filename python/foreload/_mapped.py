@@ -167,7 +167,7 @@ class MappedLoader:
                                                                "used_bytes": self._cached, "rewritten": 0},
                 "disk": {"capacity_bytes": 0, "used_bytes": 0, "damaged": 0},
                 "requests": {"sent": 0, "retries": 0, "hedges": 0, "throttled": 0, "bytes": 0},
-                "ring_slots": 0, "threads": 0, "io": "python", "held_batches": 0, "copied_batches": 0}
+                "hosts": 1, "ring_slots": 0, "threads": 0, "io": "python", "held_batches": 0, "copied_batches": 0}
 
     @staticmethod
     def _epoch_stats(account: Dict[str, Any]) -> Dict[str, Any]:

@@ -2,13 +2,14 @@
 
 A host that was named is joined, or it is an error. Without a name, the ranks of a job on this machine join the job's
 host: its memory is that of one rank times their number, and part of its name, so that ranks never disagree about it. If
-that does not work for whatever reason, the loader is alone, with one warning.
+that does not work for whatever reason, the loader is alone, with one warning. With peers nobody goes on alone: all ranks
+have to agree about who gets what.
 """
 from __future__ import annotations
 
 from typing import Any, Dict, Tuple
 
-from . import _foreload, _mapped, _memory, _ranks
+from . import _foreload, _mapped, _memory, _peers, _ranks
 from ._arguments import datasets, warn_once
 from ._settings import NO_SIZE, Settings
 from .errors import ConfigError, ForeloadError, StateMismatch
@@ -27,6 +28,8 @@ def opened(dataset: Any, settings: Settings) -> Opened:
         raise ConfigError("collate_fn has nothing to collate: batches of data on disk come ready; use batch_transform")
     options = {**settings.options, "dataset": paths}
     try:
+        if settings.host is None and "peers" in options:
+            return _with_peers(options, settings)
         if settings.host is None:
             return _with_its_job(options, settings)
         return _in_host(options, settings) if settings.host else _alone(options, settings)
@@ -46,6 +49,8 @@ def _mapped_alone(dataset: Any, settings: Settings) -> Opened:
         raise ConfigError("disk and disk_size are for data that foreload reads itself: a map-style dataset reads its own")
     if any(name.startswith("subset") for name in options):
         raise ConfigError("subset is for data on disk; for a map-style dataset use torch.utils.data.Subset")
+    if "peers" in options:
+        raise ConfigError("peers are for data that foreload reads itself: nobody else can make the samples of a map-style dataset")
     if settings.host or options["workers"] == 0:
         raise ConfigError(f"{'host' if settings.host else 'workers=0'} is for data that foreload reads itself: samples of a map-style dataset are made in its own process")
     part = _take(settings)
@@ -60,10 +65,20 @@ def _alone(options: Dict[str, Any], settings: Settings) -> Opened:
 
 def _in_host(options: Dict[str, Any], settings: Settings) -> Opened:
     assert settings.host
-    part = _take(settings, settings.host)
-    memory = part.bytes if settings.memory is None else settings.memory
+    return _sharing(settings.host, 1, options, settings)
+
+
+def _with_peers(options: Dict[str, Any], settings: Settings) -> Opened:
+    """One host for all loaders, whatever they ask for: it has one agent, at one address."""
+    return _sharing(*_peers.host_here(options["rank"], options["world"]), options, settings)
+
+
+def _sharing(name: str, ranks: int, options: Dict[str, Any], settings: Settings) -> Opened:
+    """`ranks` give their memory to that host."""
+    part = _take(settings, name)
+    memory = (part.bytes if settings.memory is None else settings.memory) * ranks
     try:
-        return _keeping(part, lambda: _native({**options, "memory": memory, "host": settings.host})), part, settings.host
+        return _keeping(part, lambda: _native({**options, "memory": memory, "host": name})), part, name
     except StateMismatch as error:  # no state was given
         raise ConfigError(str(error)) from None
 

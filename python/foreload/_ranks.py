@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _foreload
 from ._arguments import whole
@@ -82,13 +82,18 @@ def _local(launcher: Launcher, environment: Mapping[str, str]) -> Optional[int]:
     return None
 
 
-def on_this_host(world_size: int, environment: Mapping[str, str] = os.environ) -> int:
-    """How many learners share this machine: all of them, unless the launcher says."""
+def said_on_this_host(world_size: int, environment: Mapping[str, str] = os.environ) -> Optional[int]:
+    """How many learners share this machine, if the launcher says."""
     for launcher in LAUNCHERS:
         count = _local(launcher, environment)
         if count:
             return min(world_size, count)
-    return world_size
+    return None
+
+
+def on_this_host(world_size: int, environment: Mapping[str, str] = os.environ) -> int:
+    """The same; all of them when nobody says."""
+    return said_on_this_host(world_size, environment) or world_size
 
 
 class Job(NamedTuple):
@@ -98,15 +103,21 @@ class Job(NamedTuple):
     ranks: int
 
 
-def job_here(rank: int, world_size: int, environment: Mapping[str, str] = os.environ) -> Optional[Job]:
-    """None: this is no rank of a job that has several of them on this machine, or nobody says so."""
+def _jobs(rank: int, world_size: int, environment: Mapping[str, str]) -> Iterator[Job]:
     for launcher in LAUNCHERS:
         given = (environment.get(launcher.rank), environment.get(launcher.world))
         if given != (str(rank), str(world_size)) or not launcher.job or not environment.get(launcher.job[0]):
             continue
-        ranks = min(world_size, _local(launcher, environment) or 1)
-        if ranks > 1:
-            text = "\0".join(f"{name}={environment.get(name, '')}" for name in launcher.job)
-            kind = launcher.name.lower().replace(" ", "")
-            return Job(f"{kind}-{_foreload.xxh3(os.fsencode(text)):016x}", ranks)
-    return None
+        text = "\0".join(f"{name}={environment.get(name, '')}" for name in launcher.job)
+        kind = launcher.name.lower().replace(" ", "")
+        yield Job(f"{kind}-{_foreload.xxh3(os.fsencode(text)):016x}", min(world_size, _local(launcher, environment) or 1))
+
+
+def job_of(rank: int, world_size: int, environment: Mapping[str, str] = os.environ) -> Optional[Job]:
+    """None: no launcher names the job of this rank."""
+    return next(_jobs(rank, world_size, environment), None)
+
+
+def job_here(rank: int, world_size: int, environment: Mapping[str, str] = os.environ) -> Optional[Job]:
+    """None: this is no rank of a job that has several of them on this machine, or nobody says so."""
+    return next((job for job in _jobs(rank, world_size, environment) if job.ranks > 1), None)

@@ -5,7 +5,7 @@ import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arguments as arguments
-from . import _ranks, _torchvision, transforms
+from . import _peers, _ranks, _torchvision, transforms
 from ._arguments import warn_once
 from .errors import ConfigError
 
@@ -230,6 +230,10 @@ def read(given: Dict[str, Any]) -> Settings:
         raise ConfigError("disk is empty: name a folder, or leave it out")
     settings.memory = arguments.memory("memory", given["memory"])
     settings.host = host_name(given["host"])
+    options.update(_peers.options(given, options["world"]))
+    if "peers" in options and settings.host == "":
+        raise ConfigError("peers and host=False contradict each other: other machines are talked to by this one's agent, which is a "
+                          "process of its host")
     options["follow"] = given["follow"]
     if given["disk_size"] is not None:
         options["disk_bytes"] = arguments.memory("disk_size", given["disk_size"])

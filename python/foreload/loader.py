@@ -108,6 +108,10 @@ class DataLoader:
                         default: ranks of one job on this machine put their memory together and share by themselves; False: alone
       workers           as num_workers, and 0 means none: with a host, others of it prepare (`foreload agent`)
       follow            with host: begin with the next epoch of a job that has the same batches, and share them with it
+      peers             other machines of the job, ["host:port", ...] in the order of ranks, or "auto", as torchrun or Slurm
+                        say: together they keep every sample once; default: none are asked. credentials: folder of `foreload
+                        agent --make-credentials`; assignment: "balanced" (ranks take what their machine keeps) or "slice";
+                        rates: samples of each rank per step, as weights
       disk              folder on a local disk that keeps samples between epochs and runs; disk_size: "200GB" of it at most
       on_error          "fail" or "replace": what a bad sample does; max_replacements
       rank, world_size  default: from torchrun, Slurm, Open MPI or PMI
@@ -147,7 +151,8 @@ class DataLoader:
                  echo: Optional[int] = None, echo_window: Optional[int] = None, reshuffle: Optional[float] = None,
                  homes: Optional[int] = None, eviction: str = "static", trust_index: bool = False,
                  host: Union[None, bool, str, "os.PathLike[str]"] = None, workers: Optional[int] = None,
-                 follow: bool = False) -> None:
+                 follow: bool = False, peers: Union[None, bool, str, List[str]] = None, credentials: Path = None,
+                 assignment: str = "balanced", rates: Optional[List[int]] = None) -> None:
         given = {name: value for name, value in locals().items() if name not in ("self", "dataset")}
         self._lock = threading.RLock()  # threads that share an iterator take turns
         self._busy = False              # whoever has the turn is inside next()

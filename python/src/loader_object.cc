@@ -1,10 +1,12 @@
 // Opening happens on a thread of its own, because building an index may take minutes and Ctrl-C should not have to wait
-// for it; if it comes, that thread is left to finish and what it opened is closed again.
+// for it; if it comes, that thread is left to finish and what it opened is closed again. While it waits for other
+// hosts, which may take minutes, it is told to stop, and what it says is shown meanwhile.
 #include "loader_object.h"
 
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -26,6 +28,7 @@ struct Opening {
   std::mutex mutex;
   std::condition_variable done;
   std::optional<Result<Loader>> opened;  // guarded by mutex
+  std::atomic<bool> left{false};         // nobody waits for it any more
 };
 
 void start_opening(const std::shared_ptr<Opening>& opening, LoaderOptions options) {
@@ -45,6 +48,24 @@ void start_opening(const std::shared_ptr<Opening>& opening, LoaderOptions option
     work();  // no thread to spare: then without Ctrl-C
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void show(Warnings& warnings) {
+  const py::object warn = py::module_::import("foreload._arguments").attr("warn_once");
+  for (const std::string& text : warnings.take()) warn(path_text(text));
+}
+
+// Raises what a signal's handler raises, or a warning that is to be an error.
+void wait_for(Opening& opening, Warnings* shown) {
+  for (;;) {
+    const bool done = without_gil([&] {
+      std::unique_lock lock(opening.mutex);
+      return opening.done.wait_for(lock, kLook, [&] { return opening.opened.has_value(); });
+    });
+    if (done) return;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (shown != nullptr && shown->any()) show(*shown);
+  }
 }
 
 bool is_main_thread() {
@@ -85,14 +106,14 @@ std::unique_ptr<LoaderObject> LoaderObject::open(const py::dict& given) {
   const auto warnings = std::make_shared<Warnings>();
   options.warn = [warnings](const std::string& text) { warnings->add(text); };
   const auto opening = std::make_shared<Opening>();
+  options.stop = [opening] { return opening->left.load(); };
+  Warnings* const shown = options.peers.empty() ? nullptr : warnings.get();
   start_opening(opening, std::move(options));
-  for (;;) {
-    const bool done = without_gil([&] {
-      std::unique_lock lock(opening->mutex);
-      return opening->done.wait_for(lock, kLook, [&] { return opening->opened.has_value(); });
-    });
-    if (done) break;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  try {
+    wait_for(*opening, shown);
+  } catch (...) {
+    opening->left = true;
+    throw;
   }
   Loader loader = value_or_raise(std::move(*opening->opened));
   return std::unique_ptr<LoaderObject>(new LoaderObject(std::move(loader), warnings, held_batches));

@@ -64,8 +64,8 @@ py::dict LoaderObject::stats() {
                   "requests"_a = py::dict("sent"_a = stats.objects.requests, "retries"_a = stats.objects.retries,
                                           "hedges"_a = stats.objects.hedges, "throttled"_a = stats.objects.throttled,
                                           "bytes"_a = stats.objects.bytes),
-                  "ring_slots"_a = stats.ring_slots, "threads"_a = stats.threads, "io"_a = stats.io,
-                  "held_batches"_a = held(), "copied_batches"_a = copied());
+                  "hosts"_a = stats.hosts, "ring_slots"_a = stats.ring_slots, "threads"_a = stats.threads,
+                  "io"_a = stats.io, "held_batches"_a = held(), "copied_batches"_a = copied());
 }
 
 py::dict LoaderObject::describe() {

@@ -70,6 +70,15 @@ void read_words(Reader& reader, LoaderOptions& options) {
                {"lru", Eviction::kLru}});
 }
 
+void read_hosts(Reader& reader, LoaderOptions& options) {
+  reader.read("host", options.host);
+  reader.read("follow", options.follow);
+  reader.read("peers", options.peers);
+  reader.read("credentials", options.credentials);
+  reader.read("assignment", options.assignment, {{"balanced", Assignment::kBalanced}, {"slice", Assignment::kSlice}});
+  reader.read("rates", options.rates);
+}
+
 void read_source(Reader& reader, SourceOptions& source) {
   std::vector<SampleId> ids;
   std::vector<std::string> keys;
@@ -108,8 +117,7 @@ LoaderOptions read_options(const py::dict& given) {
   reader.read("global_batch", options.global_batch);
   read_order(reader, options);
   reader.read("memory", options.memory);
-  reader.read("host", options.host);
-  reader.read("follow", options.follow);
+  read_hosts(reader, options);
   reader.read("disk", options.disk);
   reader.read("disk_bytes", options.disk_bytes);
   reader.read("workers", options.workers);

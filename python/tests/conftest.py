@@ -22,6 +22,7 @@ LAUNCHED = ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WOR
 
 for name in LAUNCHED:  # the tests themselves are no learner of anything
     os.environ.pop(name, None)
+os.environ["FORELOAD_PROGRAM"] = CLI  # the agent that a loader with peers starts
 os.environ["OMP_NUM_THREADS"] = "1"  # the machine's few cores are for the loaders
 
 

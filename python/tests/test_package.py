@@ -7,7 +7,7 @@ import sys
 
 import foreload
 import pytest
-from conftest import CLI, SOAK
+from conftest import ARRAY, CLI, DEADLINE, SOAK
 from foreload import _foreload
 
 FOLDER = pathlib.Path(foreload.__file__).parent
@@ -58,6 +58,33 @@ def test_an_installed_package_works_without_the_build(tmp_path):
     done = subprocess.run([sys.executable, "-c", "import foreload; print(foreload.__file__, foreload.__version__)"],
                           env={**os.environ, "PYTHONPATH": str(place)}, cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.startswith(str(place)), done.stderr
+
+
+def test_an_installed_package_finds_the_agent_that_was_installed_with_it(arrays, tmp_path):
+    build = pathlib.Path(CLI).parent
+    for component in (["--component", "python"], []):
+        subprocess.run(["cmake", "--install", build, *component, "--prefix", tmp_path], check=True, stdout=subprocess.DEVNULL)
+    place, = tmp_path.glob("lib/python3*/*-packages")
+    program = tmp_path / "bin" / "foreload"
+    text = """
+import socket, sys, foreload
+with socket.create_server(("127.0.0.1", 0)) as server: port = server.getsockname()[1]
+try:
+    with foreload.DataLoader(sys.argv[1], transform=sys.argv[2], memory="64MiB", host=sys.argv[3], peers=[f"127.0.0.1:{port}"],
+                             output="numpy") as loader:
+        print(loader.stats()["hosts"])
+except foreload.ConfigError as error:
+    print(error)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "FORELOAD_PROGRAM"}
+    environment.update(PYTHONPATH=str(place), PATH="/nowhere")
+    run = [sys.executable, "-B", "-c", text, arrays, ARRAY, f"test-{os.getpid()}"]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+    assert done.stdout == "1\n" or f"{program} agent" in done.stdout and "built without" in done.stdout, done.stderr
+    program.unlink()
+    done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=DEADLINE)
+    assert "peers need an agent" in done.stdout and "PATH" in done.stdout, done.stderr
+
 
 
 @pytest.mark.skipif(not SOAK, reason="compiles everything: FORELOAD_SOAK=1")

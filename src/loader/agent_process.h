@@ -7,8 +7,8 @@
 
 namespace foreload {
 
-// Returns when an agent is there, this one or another. kNotFound: there is no program `foreload`; kIo: it failed, and
-// said why on standard error.
+// Returns when an agent is there, this one or another. kInvalid: an option is wrong, or there is no program `foreload`;
+// kIo: it failed for another reason. The message is the agent's.
 Status start_agent(const LoaderOptions& options);
 
 }  // namespace foreload
