@@ -14,10 +14,10 @@ namespace {
 
 enum Phase : std::uint8_t { kFree = 0, kPlanning = 1, kReady = 2 };
 
-constexpr Bytes kMost = 1_MiB;                                     // of all slots, if that is enough for kFewest
+constexpr Bytes kMost = 1_MiB;  // of all slots, if that is enough for kFewest
 constexpr std::uint64_t kFewest = 8;
 constexpr std::uint64_t kMostSlots = 256;
-constexpr Duration kPatience = std::chrono::milliseconds(20);     // with somebody who plans what is needed
+constexpr Duration kPatience = std::chrono::milliseconds(20);  // with somebody who plans what is needed
 constexpr Duration kLook = std::chrono::microseconds(200);
 constexpr Bytes kAlign = 64;
 
