@@ -18,6 +18,8 @@ struct MpiNote {
     kLeaving,   // it may not any more: say when you have stopped
     kReleased,  // nobody here reads it any more
     kHurry,     // I wait for you: look more often
+    kSaid,      // what I say in an exchange: `bytes` of text follow the note
+    kBye,       // I leave when all do
   };
 
   std::uint64_t kind = kHurry;

@@ -91,12 +91,10 @@ void MpiJob::find_neighbours() {
 }
 
 bool MpiJob::leave(Time until) {
-  MPI_Request all = MPI_REQUEST_NULL;
-  must(MPI_Ibarrier(notes_, &all));
-  while (!test(all)) {
+  for (HostIndex host = 0; host < hosts_; ++host) send(host, {.kind = MpiNote::kBye});
+  while (byes_ < hosts_ || !outgoing_.empty()) {
     if (now() >= until) return false;
-    (void)poll();
-    std::this_thread::sleep_for(kLook);
+    if (!poll()) std::this_thread::sleep_for(kLook);
   }
   must(MPI_Cancel(&receiving_));
   must(MPI_Wait(&receiving_, MPI_STATUS_IGNORE));
@@ -113,6 +111,11 @@ Status MpiJob::expose(const PeerKey& key, std::span<const std::byte> memory, std
   if (hosts_ == 1) return {};  // to nobody
   for (const Exposed& other : exposed_) {
     if (other.note.key == key) return Error{Code::kInvalid, "these samples are exposed already: withdraw them first"};
+  }
+  if (exposed_.size() == kMostExposed) {
+    return Error{Code::kNoMemory, fmt::format("MPI lets other hosts read {} arenas at most. They read the samples of "
+                                              "this one from the source",
+                                              kMostExposed)};
   }
   void* start = const_cast<std::byte*>(memory.data());  // it is only read
   if (const int code = MPI_Win_attach(window_, start, static_cast<MPI_Aint>(memory.size())); code != MPI_SUCCESS) {
@@ -151,37 +154,26 @@ bool MpiJob::withdraw(const PeerKey& key) {
   return true;
 }
 
-// Lengths go along: every host's part has the same size.
-MpiJob::Exchange* MpiJob::begin_exchange(std::string_view mine) {
-  FORELOAD_CHECK(mine.size() <= kMostExchanged, "hosts exchange little");
-  constexpr std::size_t kPart = sizeof(std::uint32_t) + kMostExchanged;
-  Exchange& exchange = exchanges_.emplace_back();
-  exchange.mine.resize(kPart);
-  exchange.all.resize(kPart * hosts_);
-  const auto length = static_cast<std::uint32_t>(mine.size());
-  std::memcpy(exchange.mine.data(), &length, sizeof length);
-  std::copy(mine.begin(), mine.end(), exchange.mine.begin() + sizeof length);
-  must(MPI_Iallgather(exchange.mine.data(), kPart, MPI_BYTE, exchange.all.data(), kPart, MPI_BYTE, notes_,
-                      &exchange.request));
-  return &exchange;
+void MpiJob::say(std::string_view text) {
+  for (HostIndex host = 0; host < hosts_; ++host) send(host, {.kind = MpiNote::kSaid, .bytes = text.size()}, text);
 }
 
-bool MpiJob::has_ended(Exchange* exchange, std::vector<std::string>& all) {
-  if (!test(exchange->request)) return false;
-  const std::size_t part = exchange->mine.size();
-  for (HostIndex host = 0; host < hosts_; ++host) {
-    const char* at = exchange->all.data() + host * part;
-    std::uint32_t length = 0;
-    std::memcpy(&length, at, sizeof length);
-    all.emplace_back(at + sizeof length, std::min<std::size_t>(length, kMostExchanged));
+bool MpiJob::hear(std::vector<std::string>& all) {
+  if (std::any_of(said_.begin(), said_.end(), [](const auto& texts) { return texts.empty(); })) return false;
+  for (auto& texts : said_) {
+    all.push_back(std::move(texts.front()));
+    texts.pop_front();
   }
-  exchanges_.remove_if([&](const Exchange& each) { return &each == exchange; });
   return true;
 }
 
-void MpiJob::send(HostIndex host, const MpiNote& note) {
-  Outgoing& out = outgoing_.emplace_back(Outgoing{.note = note});
-  must(MPI_Isend(&out.note, sizeof out.note, MPI_BYTE, static_cast<int>(host), kTag, notes_, &out.request));
+void MpiJob::send(HostIndex host, const MpiNote& note, std::string_view text) {
+  FORELOAD_CHECK(text.size() <= kMostSaid, "hosts exchange little");
+  Outgoing& out = outgoing_.emplace_back();
+  out.message.note = note;
+  std::copy(text.begin(), text.end(), out.message.text.begin());
+  must(MPI_Isend(&out.message, static_cast<int>(sizeof note + text.size()), MPI_BYTE, static_cast<int>(host), kTag,
+                 notes_, &out.request));
 }
 
 void MpiJob::receive() {
@@ -196,13 +188,16 @@ bool MpiJob::poll() {
   if (came == 0) return false;
   int bytes = 0;
   must(MPI_Get_count(&status, MPI_BYTE, &bytes));
-  const MpiNote note = incoming_;
+  const Message message = incoming_;
   receive();
-  if (bytes == sizeof note) take(static_cast<HostIndex>(status.MPI_SOURCE), note);
+  take(static_cast<HostIndex>(status.MPI_SOURCE), message, static_cast<std::size_t>(bytes));
   return true;
 }
 
-void MpiJob::take(HostIndex from, const MpiNote& note) {
+void MpiJob::take(HostIndex from, const Message& message, std::size_t bytes) {
+  const MpiNote& note = message.note;
+  const std::size_t text = note.kind == MpiNote::kSaid ? note.bytes : 0;
+  if (text > kMostSaid || bytes != sizeof note + text) return;
   switch (note.kind) {
     case MpiNote::kExposed:
       return directory_.exposed(from, note);
@@ -216,6 +211,12 @@ void MpiJob::take(HostIndex from, const MpiNote& note) {
       return;
     case MpiNote::kHurry:
       hurried_until_ = now() + kHurried;
+      return;
+    case MpiNote::kSaid:
+      said_[from].emplace_back(message.text.data(), text);
+      return;
+    case MpiNote::kBye:
+      ++byes_;
       return;
     default:
       return;

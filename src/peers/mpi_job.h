@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include <array>
+#include <deque>
 #include <list>
 #include <memory>
 #include <span>
@@ -20,7 +22,8 @@ std::string mpi_text(int code);  // of an error
 
 class MpiJob {
  public:
-  static constexpr std::size_t kMostExchanged = 4096;
+  static constexpr std::size_t kMostSaid = 1024;   // bytes; see mpi_job.cc
+  static constexpr std::size_t kMostExposed = 32;  // Open MPI takes 64, and does not come back from the next
 
   // Waits for all processes of the job. Once per process: MPI can not be started again.
   static Result<std::unique_ptr<MpiJob>> start();
@@ -39,16 +42,12 @@ class MpiJob {
   // Asks all to stop reading it. True: nobody does any more, and it is no part of the window. Ask again.
   bool withdraw(const PeerKey& key);
 
-  struct Exchange {
-    std::vector<char> mine;
-    std::vector<char> all;
-    MPI_Request request = MPI_REQUEST_NULL;
-  };
-  // Everybody's bytes: all hosts begin their exchanges in the same order. It stays until it has ended.
-  Exchange* begin_exchange(std::string_view mine);
-  bool has_ended(Exchange* exchange, std::vector<std::string>& all);  // it is gone then
+  // Says something to all hosts, this one included. What they say comes in the order in which each said it.
+  void say(std::string_view text);
+  // What each host said, by host; true: all have, and it is theirs of the same exchange.
+  bool hear(std::vector<std::string>& all);
 
-  void send(HostIndex host, const MpiNote& note);
+  void send(HostIndex host, const MpiNote& note, std::string_view text = {});
   bool poll();  // takes what came; something did
   // Until when somebody waits for this host.
   Time hurried_until() const { return hurried_until_; }
@@ -59,16 +58,20 @@ class MpiJob {
     std::vector<bool> readers;  // by host; those who have not released it
     Time asked{};               // when they were told that it leaves; 0: they were not
   };
-  struct Outgoing {
+  struct Message {
     MpiNote note;
+    std::array<char, kMostSaid> text{};
+  };
+  struct Outgoing {
+    Message message;
     MPI_Request request = MPI_REQUEST_NULL;
   };
 
-  MpiJob(HostIndex host, HostIndex hosts) : host_(host), hosts_(hosts), directory_(hosts) {}
+  MpiJob(HostIndex host, HostIndex hosts) : host_(host), hosts_(hosts), directory_(hosts), said_(hosts) {}
   Status open_window();
   void find_neighbours();
   void receive();
-  void take(HostIndex from, const MpiNote& note);
+  void take(HostIndex from, const Message& message, std::size_t bytes);
 
   const HostIndex host_;
   const HostIndex hosts_;
@@ -76,10 +79,11 @@ class MpiJob {
   MPI_Win window_ = MPI_WIN_NULL;
   MpiDirectory directory_;
   std::vector<bool> neighbours_;
-  MpiNote incoming_;
+  Message incoming_;
   MPI_Request receiving_ = MPI_REQUEST_NULL;
   std::list<Outgoing> outgoing_;
-  std::list<Exchange> exchanges_;
+  std::vector<std::deque<std::string>> said_;  // by host
+  unsigned byes_ = 0;
   std::vector<Exposed> exposed_;
   std::uint64_t serials_ = 0;
   Time hurried_until_{};

@@ -114,13 +114,12 @@ Result<std::unique_ptr<MpiPeers>> MpiPeers::open() {
 MpiPeers::~MpiPeers() = default;
 
 Result<std::vector<std::string>> MpiPeers::exchange(const std::string& mine, Time until) {
-  MpiJob::Exchange* exchange = nullptr;
   std::vector<std::string> all;
-  in_mpi([&] { exchange = worker_->job().begin_exchange(mine); });
+  in_mpi([&] { worker_->job().say(mine); });
   for (bool ended = false; !ended;) {
     if (now() >= until) return Error{Code::kIo, "not all processes of the MPI job came to exchange what they are"};
     std::this_thread::sleep_for(kLook);
-    in_mpi([&] { ended = worker_->job().has_ended(exchange, all); });
+    in_mpi([&] { ended = worker_->job().hear(all); });
   }
   return all;
 }

@@ -30,7 +30,7 @@ class MpiPeers final : public PeerTransport {
   HostIndex host() const { return host_; }  // of this process
   HostIndex hosts() const { return hosts_; }
 
-  // Everybody's bytes, by host; at most 4 KiB each. Blocks. REQUIRES: all hosts exchange as often.
+  // Everybody's bytes, by host; at most 1 KiB each. Blocks. REQUIRES: all hosts exchange as often.
   // kIo: somebody did not by `until`; there is no exchange afterwards.
   Result<std::vector<std::string>> exchange(const std::string& mine, Time until);
 

@@ -133,12 +133,32 @@ SampleId sample_of(HostIndex host) {
 }
 
 TEST(PeersMpiTest, EverybodyGetsWhatAllExchange) {
-  const std::string mine(peers->host() == 0 ? 4096 : peers->host(), static_cast<char>('a' + peers->host()));
+  const std::string mine(peers->host() == 0 ? 1024 : peers->host(), static_cast<char>('a' + peers->host()));
   const auto all = meet(mine);
   ASSERT_EQ(all.size(), peers->hosts());
   EXPECT_EQ(all[peers->host()], mine);
   EXPECT_EQ(all[1], "b");
-  EXPECT_EQ(all[0], std::string(4096, 'a'));
+  EXPECT_EQ(all[0], std::string(1024, 'a'));
+}
+
+TEST(PeersMpiTest, WhatIsExchangedArrivesWhileOthersReadWithoutPause) {
+  Shelf shelf;
+  meet();
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  Duration longest{};
+  const unsigned rounds = std::getenv("FORELOAD_SOAK") != nullptr ? 1'000 : 100;
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (const Time until = now() + std::chrono::microseconds(random() % 5'000); now() < until;) {
+      EXPECT_EQ(fetch_one(neighbour(), sample_of(neighbour())).result, PeerResult::kHere);
+    }
+    const Time start = now();
+    const auto all = meet(fmt::format("{} {}", round, peers->host()));
+    longest = std::max(longest, now() - start);
+    for (HostIndex host = 0; host < peers->hosts(); ++host) EXPECT_EQ(all[host], fmt::format("{} {}", round, host));
+  }
+  fmt::print("host {}: the longest exchange took {:.0f} ms\n", peers->host(), 1e3 * seconds(longest));
 }
 
 TEST(PeersMpiTest, AllReadFromAllAtTheSameTimeAndTheBytesAreTheSamples) {
