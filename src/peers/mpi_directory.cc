@@ -46,10 +46,4 @@ bool MpiDirectory::release(HostIndex host, Arena* arena) {
   return true;
 }
 
-bool MpiDirectory::has_other(HostIndex host, const PeerKey& key) const {
-  return std::any_of(hosts_[host].begin(), hosts_[host].end(), [&](const Arena& arena) {
-    return !arena.leaving && arena.note.key != key && arena.note.key.fingerprint == key.fingerprint;
-  });
-}
-
 }  // namespace foreload

@@ -18,12 +18,13 @@ struct MpiNote {
     kLeaving,   // it may not any more: say when you have stopped
     kReleased,  // nobody here reads it any more
     kHurry,     // I wait for you: look more often
-    kSaid,      // what I say in an exchange: `bytes` of text follow the note
+    kSaid,      // what I say in the exchange of this serial: `bytes` of text follow the note
+    kSayAgain,  // what you said in it has not come
     kBye,       // I leave when all do
   };
 
   std::uint64_t kind = kHurry;
-  std::uint64_t serial = 0;  // of the arena, among those of its host
+  std::uint64_t serial = 0;  // of the arena, among those of its host; of the exchange
   PeerKey key{};
   std::uint64_t address = 0;  // in the process of its host
   std::uint64_t bytes = 0;
@@ -53,8 +54,6 @@ class MpiDirectory {
   Arena* acquire(HostIndex host, const PeerKey& key);
   // True: it leaves, and this was its last reader. The arena is gone then.
   bool release(HostIndex host, Arena* arena);
-  // The host has the same dataset for another roster, or with other files.
-  bool has_other(HostIndex host, const PeerKey& key) const;
 
  private:
   std::vector<std::list<Arena>> hosts_;

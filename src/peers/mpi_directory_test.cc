@@ -30,10 +30,6 @@ TEST(MpiDirectoryTest, AHostHasWhatItSaidAndForThatKeyOnly) {
   PeerKey other = kKey;
   other.roster = 4;
   EXPECT_EQ(directory.acquire(1, other), nullptr);
-  EXPECT_TRUE(directory.has_other(1, other));
-  EXPECT_FALSE(directory.has_other(1, kKey));
-  other.fingerprint = 9;
-  EXPECT_FALSE(directory.has_other(1, other)) << "another dataset is nothing to warn of";
 }
 
 TEST(MpiDirectoryTest, WhatLeavesIsGoneWithItsLastReader) {

@@ -5,6 +5,8 @@
 //   host A: "leaving" ──► all                B ends the gets that are on their way, then "released" ──► A: detach
 //
 // Nobody waits for a note: a host that is stopped only keeps an arena attached that another would like to take back.
+// Notes are short enough for MPIs to send them at once: longer ones are announced first and wait for answers of both
+// sides, which Open MPI was seen to keep until something else is sent. Whoever waits for others asks them again.
 #include "peers/mpi_job.h"
 
 #include <fmt/format.h>
@@ -155,15 +157,29 @@ bool MpiJob::withdraw(const PeerKey& key) {
 }
 
 void MpiJob::say(std::string_view text) {
-  for (HostIndex host = 0; host < hosts_; ++host) send(host, {.kind = MpiNote::kSaid, .bytes = text.size()}, text);
+  FORELOAD_CHECK(spoken_ == heard_, "one exchange at a time");
+  mine_[++spoken_ % 2] = text;
+  asked_ = now();
+  for (HostIndex host = 0; host < hosts_; ++host) send_mine(host, spoken_);
+}
+
+void MpiJob::send_mine(HostIndex host, std::uint64_t serial) {
+  const std::string& text = mine_[serial % 2];
+  send(host, {.kind = MpiNote::kSaid, .serial = serial, .bytes = text.size()}, text);
 }
 
 bool MpiJob::hear(std::vector<std::string>& all) {
-  if (std::any_of(said_.begin(), said_.end(), [](const auto& texts) { return texts.empty(); })) return false;
-  for (auto& texts : said_) {
-    all.push_back(std::move(texts.front()));
-    texts.pop_front();
+  const bool ask = now() - asked_ > kAskAgain;
+  bool all_came = true;
+  for (HostIndex host = 0; host < hosts_; ++host) {
+    if (said_[host][spoken_ % 2]) continue;
+    all_came = false;
+    if (ask) send(host, {.kind = MpiNote::kSayAgain, .serial = spoken_});
   }
+  if (ask) asked_ = now();
+  if (!all_came) return false;
+  for (Texts& texts : said_) all.push_back(*std::exchange(texts[spoken_ % 2], std::nullopt));
+  heard_ = spoken_;
   return true;
 }
 
@@ -213,7 +229,12 @@ void MpiJob::take(HostIndex from, const Message& message, std::size_t bytes) {
       hurried_until_ = now() + kHurried;
       return;
     case MpiNote::kSaid:
-      said_[from].emplace_back(message.text.data(), text);
+      if (note.serial == heard_ + 1 || note.serial == heard_ + 2) {
+        said_[from][note.serial % 2] = std::string(message.text.data(), text);
+      }
+      return;
+    case MpiNote::kSayAgain:
+      if (note.serial == spoken_ || note.serial + 1 == spoken_) send_mine(from, note.serial);
       return;
     case MpiNote::kBye:
       ++byes_;

@@ -5,9 +5,9 @@
 #include <mpi.h>
 
 #include <array>
-#include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,10 +42,9 @@ class MpiJob {
   // Asks all to stop reading it. True: nobody does any more, and it is no part of the window. Ask again.
   bool withdraw(const PeerKey& key);
 
-  // Says something to all hosts, this one included. What they say comes in the order in which each said it.
+  // An exchange: says something to all hosts, this one included. REQUIRES: the one before was heard.
   void say(std::string_view text);
-  // What each host said, by host; true: all have, and it is theirs of the same exchange.
-  bool hear(std::vector<std::string>& all);
+  bool hear(std::vector<std::string>& all);  // what each host said, by host; false: not all have. Ask again
 
   void send(HostIndex host, const MpiNote& note, std::string_view text = {});
   bool poll();  // takes what came; something did
@@ -70,6 +69,7 @@ class MpiJob {
   MpiJob(HostIndex host, HostIndex hosts) : host_(host), hosts_(hosts), directory_(hosts), said_(hosts) {}
   Status open_window();
   void find_neighbours();
+  void send_mine(HostIndex host, std::uint64_t serial);
   void receive();
   void take(HostIndex from, const Message& message, std::size_t bytes);
 
@@ -82,7 +82,13 @@ class MpiJob {
   Message incoming_;
   MPI_Request receiving_ = MPI_REQUEST_NULL;
   std::list<Outgoing> outgoing_;
-  std::vector<std::deque<std::string>> said_;  // by host
+  // A host may be one exchange ahead of others, never two: so this and the next are kept, by serial % 2.
+  using Texts = std::array<std::optional<std::string>, 2>;
+  std::array<std::string, 2> mine_;
+  std::vector<Texts> said_;   // by host
+  std::uint64_t spoken_ = 0;  // the last exchange in which this host said something
+  std::uint64_t heard_ = 0;   // the last that has ended
+  Time asked_{};              // when those were asked again whose texts have not come
   unsigned byes_ = 0;
   std::vector<Exposed> exposed_;
   std::uint64_t serials_ = 0;

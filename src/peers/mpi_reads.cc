@@ -77,12 +77,6 @@ bool MpiReads::begin(HostIndex host) {
   if (now() >= ask.deadline) return true;  // whoever asked knows the time
   MpiDirectory::Arena* arena = job_.directory().acquire(host, ask.key);
   if (arena == nullptr) {
-    if (job_.directory().has_other(host, ask.key) && !std::exchange(queue.warned, true)) {
-      desk_.warn(
-          fmt::format("peer {} (MPI rank): it has this dataset with other files or another roster; its samples "
-                      "come from the source",
-                      host));
-    }
     desk_.land({.serial = ask.serial, .result = PeerResult::kRefused});
     return true;
   }

@@ -1,5 +1,5 @@
-// MPI's thread looks around all the time while something moves, then with growing pauses up to a millisecond: that is
-// how long another host's read waits at most where the network can not read memory without this process. Such a host
+// MPI's thread looks around all the time while something moves, then with growing pauses up to two milliseconds: that
+// is how long another host's read waits at most where the network can not read memory without this process. Such a host
 // asks for hurry, and for the next moments there are no pauses.
 #include "peers/peers_mpi.h"
 
@@ -21,9 +21,9 @@ using namespace std::chrono_literals;
 
 constexpr Duration kBusy = 100us;  // after something moved
 constexpr Duration kShortPause = 20us;
-constexpr Duration kLongPause = 1ms;
+constexpr Duration kLongPause = 2ms;
 constexpr Duration kLook = 1ms;  // for what other hosts have to do
-constexpr Duration kFarewell = 2s;
+constexpr Duration kFarewell = 5s;
 
 }  // namespace
 

@@ -24,7 +24,7 @@ class MpiPeers final : public PeerTransport {
  public:
   // Waits for all processes of the job.
   static Result<std::unique_ptr<MpiPeers>> open();
-  // Waits two seconds at most for all others to end, too; then the launcher ends the job when this process does.
+  // Waits five seconds at most for all others to end, too; then the launcher ends the job when this process does.
   ~MpiPeers() override;
 
   HostIndex host() const { return host_; }  // of this process

