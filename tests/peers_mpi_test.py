@@ -70,7 +70,11 @@ class Job:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.process.terminate()  # and mpirun ends what it has started
-        self.process.wait()
+        try:
+            self.process.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # without it no process of the job goes on
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -73,7 +73,11 @@ Status MpiJob::open_window() {
   receive();
   if (hosts_ == 1) return {};  // Open MPI has no window for one
   if (const int code = MPI_Win_create_dynamic(MPI_INFO_NULL, notes_, &window_); code != MPI_SUCCESS) {
-    return Error{Code::kIo, fmt::format("MPI has no dynamic windows here: {}; use --transport grpc", mpi_text(code))};
+    return Error{
+        Code::kIo,
+        fmt::format("MPI has no dynamic windows here: {}. Over sockets Open MPI needs mpirun --mca osc pt2pt; or "
+                    "use --transport grpc",
+                    mpi_text(code))};
   }
   must(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN));
   must(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_));

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/region.h"
+#include "peers/mpi_job.h"
 #include "tier/shared_arena.h"
 
 namespace foreload {
@@ -161,6 +162,14 @@ TEST(PeersMpiTest, WhatIsExchangedArrivesWhileOthersReadWithoutPause) {
   fmt::print("host {}: the longest exchange took {:.0f} ms\n", peers->host(), 1e3 * seconds(longest));
 }
 
+TEST(PeersMpiTest, AHostThatComesLateToAnExchangeIsAskedAgainAndWaitedFor) {
+  for (unsigned round = 0; round < 4; ++round) {
+    if (round % peers->hosts() == peers->host()) std::this_thread::sleep_for(250ms);
+    const auto all = meet(fmt::format("{} {}", round, peers->host()));
+    for (HostIndex host = 0; host < peers->hosts(); ++host) EXPECT_EQ(all[host], fmt::format("{} {}", round, host));
+  }
+}
+
 TEST(PeersMpiTest, AllReadFromAllAtTheSameTimeAndTheBytesAreTheSamples) {
   Shelf shelf;
   meet();
@@ -285,6 +294,20 @@ TEST(PeersMpiTest, AnArenaIsTakenBackWhileOthersReadIt) {
     meet();
   }
   EXPECT_TRUE(peers->take_warnings().empty());
+}
+
+TEST(PeersMpiTest, AHostExposesAFewArenasAndIsToldWhenThereAreTooMany) {
+  constexpr Bytes kPage = 4096;
+  const Region region = *Region::map((MpiJob::kMostExposed + 1) * kPage, "a test");
+  const auto key = [](std::size_t i) { return PeerKey{.fingerprint = 100 + i}; };
+  const auto expose = [&](std::size_t i) { return peers->expose(key(i), region.bytes().subspan(i * kPage, kPage), 0); };
+  for (std::size_t i = 0; i < MpiJob::kMostExposed; ++i) EXPECT_TRUE(expose(i).ok());
+  EXPECT_EQ(expose(0).error().code, Code::kInvalid) << "it is exposed already";
+  EXPECT_EQ(expose(MpiJob::kMostExposed).error().code, Code::kNoMemory);
+  EXPECT_TRUE(peers->withdraw(key(7), now() + kPatience));
+  EXPECT_TRUE(expose(MpiJob::kMostExposed).ok());
+  for (std::size_t i = 0; i <= MpiJob::kMostExposed; ++i) EXPECT_TRUE(peers->withdraw(key(i), now() + kPatience));
+  meet();
 }
 
 TEST(PeersMpiTest, NothingIsBegunAfterItsDeadline) {
