@@ -23,7 +23,7 @@ set_tests_properties(peers_mpi_unit_test PROPERTIES LABELS unit)
 # instrumented. 77: there is no mpirun.
 if(TARGET foreload_peers_mpi AND FORELOAD_APPS AND NOT FORELOAD_SANITIZE)
   find_program(FORELOAD_INTERPRETER python3 PATHS /usr/bin NO_DEFAULT_PATH REQUIRED)
-  add_executable(peers_mpi_test src/peers/peers_mpi_test.cc)
+  add_executable(peers_mpi_test src/peers/mpi_exchange_test.cc src/peers/peers_mpi_test.cc)
   target_link_libraries(peers_mpi_test PRIVATE foreload_peers_mpi GTest::gtest)
   target_compile_options(peers_mpi_test PRIVATE -O1)
   add_test(NAME peers_mpi COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/peers_mpi_test.py $<TARGET_FILE:peers_mpi_test>)

@@ -6,7 +6,7 @@
 //
 // Nobody waits for a note: a host that is stopped only keeps an arena attached that another would like to take back.
 // Notes are short enough for MPIs to send them at once: longer ones are announced first and wait for answers of both
-// sides, which Open MPI was seen to keep until something else is sent. Whoever waits for others asks them again.
+// sides, which Open MPI may keep until something else is sent. Whoever waits for others asks them again.
 #include "peers/mpi_job.h"
 
 #include <fmt/format.h>

@@ -16,159 +16,10 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "base/region.h"
-#include "peers/mpi_job.h"
-#include "tier/shared_arena.h"
+#include "peers/mpi_testing.h"
 
 namespace foreload {
 namespace {
-
-using namespace std::chrono_literals;
-
-constexpr std::uint64_t kSamples = 300;
-constexpr Duration kPatience = 60s;  // far more than anything takes
-const PeerKey kKey{.fingerprint = 11, .validators = 12, .roster = 13};
-
-MpiPeers* peers = nullptr;
-
-// Some of one piece, of many, and around a piece's end.
-Bytes length_of(SampleId id) {
-  constexpr Bytes kEdges[] = {MpiDesk::kPiece, MpiDesk::kPiece - 1, MpiDesk::kPiece + 1, 3 * MpiDesk::kPiece, 1};
-  const SampleId kind = id / 4 % 13;  // the same on every host
-  return kind < std::size(kEdges) ? kEdges[kind] : 1000 + id * 7919 % 150'000;
-}
-std::byte content(SampleId id, Bytes at) {
-  return static_cast<std::byte>(id * 31 + at + (at >> 8) * 17);
-}
-bool is_whole(SampleId id, std::span<const std::byte> bytes) {
-  for (Bytes i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != content(id, i)) return false;
-  }
-  return bytes.size() == length_of(id);
-}
-HostIndex home_of(SampleId id) {
-  return static_cast<HostIndex>(id % peers->hosts());
-}
-
-// A host's arena, with the samples that it is home of; exposed while it lives.
-class Shelf {
- public:
-  explicit Shelf(const PeerKey& key = kKey)
-      : key_(key), region_(*Region::map(SharedArena::region_bytes(options()), "a test")) {
-    SampleId id = 0;
-    const auto next = [&] { return id < kSamples ? std::optional(id++) : std::nullopt; };
-    SharedArena::format(region_.bytes(), options(), next, length_of);
-    arena_ = std::move(*SharedArena::open(region_.bytes(), options(), {}, [](MemberId) { return true; }));
-    arena_->reserved_to(arena_->end());
-    for (SampleId each = 0; each < kSamples; ++each) {
-      if (home_of(each) == peers->host()) put(each);
-    }
-    EXPECT_TRUE(peers->expose(key_, region_.bytes(), kSamples).ok());
-  }
-  ~Shelf() { EXPECT_TRUE(withdraw()); }
-  bool withdraw() { return peers->withdraw(key_, now() + kPatience); }
-
-  std::span<std::byte> bytes_of(SampleId id) { return region_.bytes().subspan(slot(id).offset, length_of(id)); }
-  SlotCopy slot(SampleId id) {
-    return SlotCopy::parse(region_.bytes().subspan(SharedArena::slot_offset(id)).first<SlotCopy::kBytes>());
-  }
-  // Another life of the slot, with the same bytes.
-  void revive(SampleId id) {
-    auto* word = reinterpret_cast<std::uint64_t*>(region_.bytes().data() + SharedArena::slot_offset(id));
-    std::atomic_ref(*word).fetch_add(std::uint64_t{1} << 48);
-  }
-
- private:
-  static SharedArenaOptions options() {
-    Bytes homes = 0;
-    for (SampleId id = 0; id < kSamples; ++id) homes += SharedArena::footprint(length_of(id));
-    return {.samples = kSamples, .homes = homes};
-  }
-  void put(SampleId id) {
-    std::span<std::byte> into;
-    ASSERT_EQ(arena_->begin(id, length_of(id), into), SharedArena::Begun::kMine);
-    for (Bytes i = 0; i < into.size(); ++i) into[i] = content(id, i);
-    (void)arena_->commit(id, length_of(id));
-  }
-
-  PeerKey key_;
-  Region region_;
-  std::unique_ptr<SharedArena> arena_;
-};
-
-// All processes of the job come here.
-std::vector<std::string> meet(const std::string& mine = "") {
-  auto all = peers->exchange(mine, now() + kPatience);
-  EXPECT_TRUE(all.ok());
-  if (!all.ok()) std::abort();  // the others are somewhere else: nothing that follows would mean anything
-  return std::move(*all);
-}
-
-// A sample from a host, by a deadline.
-struct Got {
-  PeerResult result = PeerResult::kUnreachable;
-  std::vector<std::byte> bytes;
-};
-std::vector<Got> fetch(HostIndex host, const std::vector<SampleId>& ids, Time deadline, const PeerKey& key = kKey) {
-  std::vector<Got> got(ids.size());
-  std::vector<PeerWant> wants;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    got[i].bytes.resize(length_of(ids[i]));
-    wants.push_back({.id = ids[i], .into = got[i].bytes, .token = i});
-  }
-  peers->fetch(host, key, wants, deadline);
-  std::vector<PeerEnd> ends;
-  while (ends.size() < ids.size() && now() < deadline + kPatience) peers->wait(ends, deadline + kPatience);
-  EXPECT_EQ(ends.size(), ids.size());
-  for (const PeerEnd& end : ends) got[end.token].result = end.result;
-  return got;
-}
-Got fetch_one(HostIndex host, SampleId id, const PeerKey& key = kKey) {
-  return std::move(fetch(host, {id}, now() + kPatience, key)[0]);
-}
-HostIndex neighbour() {
-  return (peers->host() + 1) % peers->hosts();
-}
-SampleId sample_of(HostIndex host) {
-  return host + peers->hosts() * 3;
-}
-
-TEST(PeersMpiTest, EverybodyGetsWhatAllExchange) {
-  const std::string mine(peers->host() == 0 ? 1024 : peers->host(), static_cast<char>('a' + peers->host()));
-  const auto all = meet(mine);
-  ASSERT_EQ(all.size(), peers->hosts());
-  EXPECT_EQ(all[peers->host()], mine);
-  EXPECT_EQ(all[1], "b");
-  EXPECT_EQ(all[0], std::string(1024, 'a'));
-}
-
-TEST(PeersMpiTest, WhatIsExchangedArrivesWhileOthersReadWithoutPause) {
-  Shelf shelf;
-  meet();
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(seed);
-  std::mt19937 random(seed);
-  Duration longest{};
-  const unsigned rounds = std::getenv("FORELOAD_SOAK") != nullptr ? 1'000 : 25;
-  for (unsigned round = 0; round < rounds; ++round) {
-    for (const Time until = now() + std::chrono::microseconds(random() % 5'000); now() < until;) {
-      EXPECT_EQ(fetch_one(neighbour(), sample_of(neighbour())).result, PeerResult::kHere);
-    }
-    const Time start = now();
-    const auto all = meet(fmt::format("{} {}", round, peers->host()));
-    longest = std::max(longest, now() - start);
-    for (HostIndex host = 0; host < peers->hosts(); ++host) EXPECT_EQ(all[host], fmt::format("{} {}", round, host));
-  }
-  fmt::print("host {}: the longest exchange took {:.0f} ms\n", peers->host(), 1e3 * seconds(longest));
-}
-
-TEST(PeersMpiTest, AHostThatComesLateToAnExchangeIsAskedAgainAndWaitedFor) {
-  for (unsigned round = 0; round < 4; ++round) {
-    if (round % peers->hosts() == peers->host()) std::this_thread::sleep_for(250ms);
-    const auto all = meet(fmt::format("{} {}", round, peers->host()));
-    for (HostIndex host = 0; host < peers->hosts(); ++host) EXPECT_EQ(all[host], fmt::format("{} {}", round, host));
-  }
-}
 
 TEST(PeersMpiTest, AllReadFromAllAtTheSameTimeAndTheBytesAreTheSamples) {
   Shelf shelf;
@@ -296,20 +147,6 @@ TEST(PeersMpiTest, AnArenaIsTakenBackWhileOthersReadIt) {
   EXPECT_TRUE(peers->take_warnings().empty());
 }
 
-TEST(PeersMpiTest, AHostExposesAFewArenasAndIsToldWhenThereAreTooMany) {
-  constexpr Bytes kPage = 4096;
-  const Region region = *Region::map((MpiJob::kMostExposed + 1) * kPage, "a test");
-  const auto key = [](std::size_t i) { return PeerKey{.fingerprint = 100 + i}; };
-  const auto expose = [&](std::size_t i) { return peers->expose(key(i), region.bytes().subspan(i * kPage, kPage), 0); };
-  for (std::size_t i = 0; i < MpiJob::kMostExposed; ++i) EXPECT_TRUE(expose(i).ok());
-  EXPECT_EQ(expose(0).error().code, Code::kInvalid) << "it is exposed already";
-  EXPECT_EQ(expose(MpiJob::kMostExposed).error().code, Code::kNoMemory);
-  EXPECT_TRUE(peers->withdraw(key(7), now() + kPatience));
-  EXPECT_TRUE(expose(MpiJob::kMostExposed).ok());
-  for (std::size_t i = 0; i <= MpiJob::kMostExposed; ++i) EXPECT_TRUE(peers->withdraw(key(i), now() + kPatience));
-  meet();
-}
-
 TEST(PeersMpiTest, NothingIsBegunAfterItsDeadline) {
   Shelf shelf;
   meet();
@@ -378,7 +215,7 @@ TEST(PeersMpiTest, WithoutWorkItTakesAFewPercentOfACore) {
   std::this_thread::sleep_for(4s);
   const double share = (cpu_seconds() - before) / 4;
   fmt::print("host {}: {:.2f} % of a core without work\n", peers->host(), 100 * share);
-  EXPECT_LE(share, 0.045) << "3 %, and as much again for a machine whose wake-ups are dear";
+  EXPECT_LE(share, 0.03);
   meet();
 }
 
