@@ -4,6 +4,7 @@
 #include <memory>
 #include <thread>
 
+#include "agent_mpi.h"
 #include "agent_peers.h"
 #include "background.h"
 #include "base/clock.h"
@@ -45,6 +46,7 @@ struct AgentOptions {
   std::string metrics;
   std::string new_credentials;  // folder to make
   AgentPeersOptions peers;
+  std::string transport = "grpc";
   unsigned workers = 0;
   bool status = false;
   bool with_members = false;  // as long as there are others, in the background, without prep threads
@@ -101,7 +103,9 @@ Result<Agent> start(const AgentOptions& options, const Output& output) {
   }
   Agent agent;
   FORELOAD_ASSIGN(agent.member, join(options, needs));
-  if (!options.peers.peers.empty()) {
+  if (options.transport == "mpi") {
+    FORELOAD_ASSIGN(agent.peers, open_agent_mpi(agent.member, options.peers));
+  } else if (!options.peers.peers.empty()) {
     FORELOAD_ASSIGN(agent.peers, open_agent_peers(agent.member, options.peers));
   }
   const unsigned wanted = options.workers != 0 ? options.workers : usable_cores();
@@ -210,8 +214,13 @@ void add_peer_flags(CLI::App& command, AgentOptions& options) {
                       "Hosts of the job, HOST[:PORT],… in the order of their ranks, this one among them; auto: as "
                       "torchrun or Slurm say")
           ->check(refuse_empty);
-  command.add_option("--learners", options.peers.learners, "Ranks on this host; default: as the launcher says")
-      ->needs(peers);
+  command
+      .add_option("--transport", options.transport,
+                  "grpc, or mpi: the peers are the other agents that mpirun started (mpirun -npernode 1 --bind-to none)")
+      ->check(CLI::IsMember({"grpc", "mpi"}))
+      ->capture_default_str();
+  command.add_option("--learners", options.peers.learners,
+                     "With peers: ranks on this host; default: as the launcher says");
   command
       .add_option("--host-index", options.peers.host,
                   "Which of the peers this host is, from 0; default: the one with an address of this machine")

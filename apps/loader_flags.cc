@@ -76,6 +76,15 @@ void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment)
           "sample once; auto: as torchrun or Slurm say")
       ->check(refuse_empty);
   command
+      .add_option_function<std::string>(
+          "--transport",
+          [&o](const std::string& name) {
+            if (name == "mpi") o.peers = name;
+          },
+          "Between machines: grpc, for --peers; or mpi, whose agents mpirun has started (foreload agent --transport mpi)")
+      ->check(CLI::IsMember({"grpc", "mpi"}))
+      ->default_str("grpc");
+  command
       .add_option("--credentials", o.credentials,
                   "Folder of `foreload agent --make-credentials`, for the agent that is started where there is none")
       ->check(refuse_empty);
@@ -91,7 +100,7 @@ void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment)
 Status complete_peers(LoaderOptions& options) {
   if (options.peers.empty()) return {};
   if (options.host.empty()) options.host = "peers";
-  if (options.local_world != 0 || options.peers == "auto") return {};
+  if (options.local_world != 0 || options.peers == "auto" || options.peers == "mpi") return {};
   const auto hosts = static_cast<std::uint32_t>(std::ranges::count(options.peers, ',') + 1);
   if (options.world % hosts != 0) {
     return Error{Code::kInvalid,

@@ -46,7 +46,8 @@ Result<Found> wait_for_roster(const LoaderOptions& options, Member& member) {
       said = board->said();
       if (board->has_failed()) return nobody_came(options.host, said);
     }
-    if (!board || !board->has_agent(member.control())) FORELOAD_TRY(start_agent(options));
+    const bool is_started = options.peers == "mpi";  // by mpirun
+    if (!is_started && (!board || !board->has_agent(member.control()))) FORELOAD_TRY(start_agent(options));
     if (board) board->wait(time + kLook);
     if (options.stop && options.stop()) return Error{Code::kCancelled, "stopped while the hosts of the job meet"};
     if (time - begun > kPatience) return nobody_came(options.host, said);
