@@ -24,3 +24,13 @@ foreload_bench(storage SOURCES storage.cc storage_disk.cc storage_model.cc stora
 if(TARGET foreload_peers_grpc)
   foreload_bench(peers_transport SOURCES peers_transport.cc LIBRARIES foreload_peers_grpc)
 endif()
+
+if(FORELOAD_BENCHMARKS AND FORELOAD_APPS AND TARGET foreload_peers_grpc)
+  # Whole hosts, in networks of their own: this is how `make bench` starts them.
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/bench/cluster_hosts
+    CONTENT "#!/bin/sh
+FORELOAD_CLI='$<TARGET_FILE:foreload_cli>' exec /usr/bin/python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/bench/cluster_hosts.py' \"$@\"
+"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  add_dependencies(benchmarks foreload_cli)
+endif()
