@@ -27,3 +27,13 @@ endif()
 if(TARGET foreload_peers_mpi)
   foreload_bench(peers_mpi SOURCES peers_mpi.cc LIBRARIES foreload_peers_mpi)
 endif()
+
+if(FORELOAD_BENCHMARKS AND FORELOAD_APPS AND TARGET foreload_peers_grpc)
+  # Whole hosts, in networks of their own: this is how `make bench` starts them.
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/bench/cluster_hosts
+    CONTENT "#!/bin/sh
+FORELOAD_CLI='$<TARGET_FILE:foreload_cli>' exec /usr/bin/python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/bench/cluster_hosts.py' \"$@\"
+"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  add_dependencies(benchmarks foreload_cli)
+endif()
