@@ -24,3 +24,6 @@ foreload_bench(storage SOURCES storage.cc storage_disk.cc storage_model.cc stora
 if(TARGET foreload_peers_grpc)
   foreload_bench(peers_transport SOURCES peers_transport.cc LIBRARIES foreload_peers_grpc)
 endif()
+if(TARGET foreload_peers_mpi)
+  foreload_bench(peers_mpi SOURCES peers_mpi.cc LIBRARIES foreload_peers_mpi)
+endif()

@@ -1,5 +1,6 @@
 # Transports between hosts: static libraries that only agents, their tests and their benchmarks link, never the library.
 #   FORELOAD_GRPC   OFF leaves gRPC out, also where it is found
+#   FORELOAD_MPI    the same for MPI
 
 # What agents say to each other, and show: without any transport.
 add_library(foreload_peers STATIC
@@ -29,4 +30,15 @@ if(FORELOAD_GRPC AND GRPC_FOUND)
   target_link_libraries(foreload_peers_grpc PUBLIC foreload_peers PkgConfig::GRPC)
 else()
   message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, and FORELOAD_GRPC")
+endif()
+
+option(FORELOAD_MPI "Build peers over MPI where it is found" ON)
+set(MPI_CXX_SKIP_MPICXX ON)  # the C interface
+find_package(MPI QUIET COMPONENTS CXX)
+if(FORELOAD_MPI AND MPI_CXX_FOUND)
+  add_library(foreload_peers_mpi STATIC
+    src/peers/mpi_desk.cc src/peers/mpi_directory.cc src/peers/mpi_job.cc src/peers/mpi_reads.cc src/peers/peers_mpi.cc)
+  target_link_libraries(foreload_peers_mpi PUBLIC foreload foreload_flags MPI::MPI_CXX)
+else()
+  message(STATUS "no peers over MPI: they need libopenmpi-dev, and FORELOAD_MPI")
 endif()

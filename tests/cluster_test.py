@@ -105,15 +105,13 @@ class FaultTest(ClusterTest):
 
 class StartedAgentTest(ClusterTest):
     def test_the_first_member_starts_an_agent_which_leaves_with_the_last(self):
-        keys = self.top / "keys"
-        self.foreload("agent", "--make-credentials", keys)
-        job = Cluster(self, 2, learners=2, credentials=keys)
+        job = Cluster(self, 2, learners=2)
+        job.credentials = job.new_credentials()
         environments = [{**self.environment, "GROUP_RANK": str(host)} for host in range(2)]
         learners = []
         for rank in range(4):
             self.environment = environments[rank // 2]
-            arguments = job.learner_arguments(rank, *self.run_of("--credentials", keys))
-            learners.append(self.start(*arguments))
+            learners.append(job.start_learner(rank, *self.run_of()))
         self.assert_same(job.reports(learners))
         gone = program.wait_until(lambda: all(self.foreload("agent", "--host", job.host(host), "--status").returncode == 1
                                               for host in range(2)), 10)

@@ -45,11 +45,12 @@ def main():
     unittest.main(module="__main__", verbosity=2 if SOAK else 1)
 
 
-def start(*arguments, **options):
-    """A foreload in a session of its own, so that whatever it might start can be found."""
+def start(*arguments, before=(), **options):
+    """A foreload in a session of its own, so that whatever it might start can be found; `before`: words of a program
+    that becomes it."""
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)
-    return subprocess.Popen([FORELOAD, *map(str, arguments)], text=True, start_new_session=True, **options)
+    return subprocess.Popen([*before, FORELOAD, *map(str, arguments)], text=True, start_new_session=True, **options)
 
 
 def is_group_empty(group):

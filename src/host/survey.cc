@@ -75,8 +75,8 @@ std::optional<HostSurvey> survey_host(const std::string& name, const Control& co
   if (survey.members.empty()) return std::nullopt;
   for (const MemberInfo& member : survey.members) survey.memory.members += member.reserved;
   for (const ObjectInfo& object : control.objects()) {
-    if (object.key.kind == ObjectKey::Kind::kRoster) continue;
     const bool is_arena = object.key.kind == ObjectKey::Kind::kArena;
+    if (!is_arena && object.key.kind != ObjectKey::Kind::kRing) continue;
     (is_arena ? survey.memory.arenas : survey.memory.streams) += object.reserved;
     if (is_arena) {
       survey.arenas.push_back(survey_arena(object));

@@ -29,10 +29,11 @@ Bytes whole_pages(Bytes bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// For what is on its way from other hosts: two of the longest, and enough to keep a fast network busy.
-Bytes desk_room(const SizedPlan& sized) {
+// For what is on its way from other hosts, of a stream's share: enough to keep a fast network busy. Samples that do not
+// fit half of it are read from the source.
+Bytes desk_room(Bytes share) {
   constexpr Bytes kEnough = 32_MiB;
-  return std::max(std::min(kEnough, sized.memory.transit / 4), 2 * Arena::footprint(sized.longest_sample));
+  return std::min(kEnough, share / 8);
 }
 
 }  // namespace
@@ -80,7 +81,9 @@ HostSeat::~HostSeat() {
 Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
-  own.memory = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
+  const Bytes share = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
+  if (job_.plans) desk_bytes_ = whole_pages(PeerDesk::region_bytes(desk_room(share)));
+  own.memory = share - std::min(desk_bytes_, share / 2);
   const Bytes longest = std::min(needs.source.max_length(), needs.options.limits.sample_bytes);
   for (;;) {
     own.held_batches = needs.options.held_batches + kSpareSlots;
@@ -106,17 +109,18 @@ Status HostSeat::plan(const Needs& needs) {
   // Batches that the caller holds become this process's own where it writes to them.
   const Bytes written =
       needs.options.held_batches * Ring::region_bytes(ring_options(needs.chain, needs.stream, needs.source, 1));
-  const Bytes share = memory.scratch + memory.bounce + written;
-  FORELOAD_TRY(member_->reserve_more(share));
-  share_ = share;
+  const Bytes private_share = memory.scratch + memory.bounce + written;
+  FORELOAD_TRY(member_->reserve_more(private_share));
+  share_ = private_share;
   return {};
 }
 
 Status HostSeat::open_homes(const Needs& needs) {
   const std::uint64_t samples = needs.source.size();
   // Of the ranks of this machine all will come; of other jobs nobody knows.
-  const Bytes ranks = learners_here(needs.options) * sized_.budget;
-  const Bytes streams = std::max(ranks, std::min(kStreams * sized_.budget, budget() / 2));
+  const Bytes each = sized_.budget + desk_bytes_;
+  const Bytes ranks = learners_here(needs.options) * each;
+  const Bytes streams = std::max(ranks, std::min(kStreams * each, budget() / 2));
   const Bytes all = needs.source.total_bytes() + samples * 16;
   const Bytes table = SharedArena::table_bytes(samples);
   const Bytes left = budget() - std::min(budget(), streams + table);
@@ -154,7 +158,7 @@ Status HostSeat::open_stream(const Needs& needs) {
            .rank = needs.options.rank,
            .world = needs.options.world,
            .content = content_of(needs.options, needs.source, needs.stream, needs.chain_options),
-           .desk = job_.plans ? whole_pages(PeerDesk::region_bytes(desk_room(sized_))) : 0,
+           .desk = desk_bytes_,
            .peers = job_.key,
            .chain = needs.chain_options};
   std::random_device random;

@@ -81,7 +81,8 @@ class HostSeat {
   std::shared_ptr<Workshop> workshop_;
   std::optional<Standby> standby_;  // nothing: the workers have begun
   SizedPlan sized_{};
-  Bytes share_ = 0;  // of the budget, for this stream and what belongs to it
+  Bytes desk_bytes_ = 0;  // 0: other hosts are not asked
+  Bytes share_ = 0;       // of the budget, for this stream and what belongs to it
   std::shared_ptr<SharedObject> homes_;
   std::unique_ptr<SharedArena> arena_;
   ArenaOptions arena_options_{};

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "host/plan_board.h"
 #include "loader/agent_process.h"
+#include "loader/order.h"
 #include "loader/setup.h"
 #include "policy/eviction.h"
 #include "tier/shared_arena.h"
@@ -105,6 +107,19 @@ Result<Roster> less_tables(const Roster& roster, std::uint64_t samples) {
   return Roster::create(std::move(hosts), roster.costs());
 }
 
+// Learners of one host plan each step once. Where that can not be, each plans for itself.
+void share_plans(const LoaderOptions& options, const PeerKey& key, const Schedule& schedule, StepPlans& plans) {
+  const Roster& roster = plans.assignment().roster();
+  if (options.host.empty() || roster.hosts()[roster.host_of(options.rank)].learners < 2) return;
+  auto member = Member::join(options.host, {.budget = options.memory});
+  if (!member.ok()) return;
+  Hasher hash(2);
+  hash.add(key.fingerprint).add(key.validators).add(key.roster);
+  hash.add(plan_hash(schedule.options(), plans.assignment().slice().shape()));
+  auto board = PlanBoard::open(std::move(*member), hash.value(), plans.max_host_count());
+  if (board.ok()) plans.share(std::move(*board));
+}
+
 }  // namespace
 
 Status check_peers(const LoaderOptions& options) {
@@ -150,9 +165,12 @@ Result<JobPlan> plan_job(const LoaderOptions& options, const Source& source, con
   hash.add(roster.hash()).add(options.seed).add(options.limits.sample_bytes);
   BalancedAssignment assignment(schedule, slices, std::move(roster), std::move(homes),
                                 [&](SampleId id) { return source.length(id); });
-  return JobPlan{.plans = std::make_shared<const StepPlans>(std::move(assignment), options.rank),
+  auto plans = std::make_shared<StepPlans>(std::move(assignment), options.rank);
+  const PeerKey key{source.fingerprint(), source.validators(), hash.value()};
+  if (options.assignment == Assignment::kBalanced) share_plans(options, key, schedule, *plans);
+  return JobPlan{.plans = std::move(plans),
                  .self = found->job.self,
-                 .key = {source.fingerprint(), source.validators(), hash.value()},
+                 .key = key,
                  .board = std::move(found->board),
                  .balanced = options.assignment == Assignment::kBalanced};
 }

@@ -59,7 +59,7 @@ class TestHost {
     peers_ = std::move(*peers);
     thread_ = std::thread([this] {
       met_.emplace(meet(*meeting_, *peers_,
-                        {.stop = [this] { return stop_.load(); },
+                        {.stop = [this, limit = now() + 2 * kPlenty] { return stop_ || now() > limit; },
                          .told = [this](const std::string& line) { tell(line); },
                          .pause = 20ms,
                          .patience = traits_.patience,
@@ -172,6 +172,17 @@ TEST(MeetTest, ManyHostsMeetInRoundsOfSome) {
   const Hosts hosts = make_hosts(20);
   for (const auto& host : hosts) host->start(names_of(hosts));
   expect_all_met(hosts);
+}
+
+TEST(MeetTest, HostsThatAreNotThereDoNotKeepOneFromTheOthers) {
+  TestHost one({.host = 0, .hosts = 41});
+  const TestHost last({.host = 40, .hosts = 41});
+  std::vector<std::string> addresses = {""};
+  for (int port = 1; port < 40; ++port) addresses.push_back("127.0.0.1:" + std::to_string(port));
+  addresses.push_back(last.name());
+  one.start(addresses);
+  EXPECT_TRUE(one.was_told("waiting for 39 of 41 hosts: 127.0.0.1:1 ("));
+  EXPECT_TRUE(one.was_told(" and 34 more"));
 }
 
 TEST(MeetTest, AHostThatComesLateIsWaitedForAndNamed) {

@@ -19,9 +19,11 @@ namespace {
 
 constexpr std::size_t kLongestReason = 300;
 
-// What gRPC or a peer says, as it may be shown.
+// What gRPC or a peer says, as it may be shown. Of a connection that can not be made only the last reason counts.
 std::string shown(const std::string& text) {
-  std::string clean = text.substr(0, kLongestReason);
+  constexpr std::string_view kLast = "last error: ";
+  const std::size_t last = text.find(kLast);
+  std::string clean = text.substr(last == std::string::npos ? 0 : last + kLast.size(), kLongestReason);
   std::replace_if(
       clean.begin(), clean.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   return clean;

@@ -11,10 +11,23 @@
 
 namespace foreload {
 
+// What the learners of a host tell each other about planned steps. Any thread.
+class StepShare {
+ public:
+  virtual ~StepShare() = default;
+  // Offsets in step `number`, counted over all epochs, of all learners of the host in their order. False: nobody has
+  // planned it; whoever asks is about to.
+  virtual bool find(std::uint64_t number, std::span<std::uint32_t> offsets) = 0;
+  virtual void put(std::uint64_t number, std::span<const std::uint32_t> offsets) = 0;
+};
+
 class StepPlans {
  public:
   // REQUIRES: rank < the roster's world.
   StepPlans(BalancedAssignment assignment, std::uint32_t rank) : assignment_(std::move(assignment)), rank_(rank) {}
+  // Before anything else: others of the host may have planned a step already.
+  void share(std::unique_ptr<StepShare> share) { share_ = std::move(share); }
+  std::uint64_t max_host_count() const;  // of all learners of this rank's host, over the steps of an epoch
 
   using Positions = std::shared_ptr<const std::vector<Position>>;
   Positions positions(Epoch epoch, std::uint64_t step) const FORELOAD_EXCLUDES(mutex_);
@@ -31,10 +44,18 @@ class StepPlans {
     Positions positions{};
   };
 
+  std::uint64_t host_count(std::uint64_t step) const;
+  // Offsets of this learner, ascending; nothing: nobody has shared the step, or wrongly.
+  bool find_shared(std::uint64_t number, std::uint64_t step) const FORELOAD_REQUIRES(mutex_);
+  void plan(std::uint64_t number, Epoch epoch, std::uint64_t step) const FORELOAD_REQUIRES(mutex_);
+
   BalancedAssignment assignment_;
   std::uint32_t rank_;
+  std::unique_ptr<StepShare> share_;
   mutable Mutex mutex_;
   mutable BalancedStep step_ FORELOAD_GUARDED_BY(mutex_);
+  mutable std::vector<std::uint32_t> shared_ FORELOAD_GUARDED_BY(mutex_);  // of all learners of the host
+  mutable std::vector<std::uint32_t> own_ FORELOAD_GUARDED_BY(mutex_);
   mutable std::array<Remembered, kRemembered> remembered_ FORELOAD_GUARDED_BY(mutex_);
 };
 
