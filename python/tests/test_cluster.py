@@ -165,13 +165,13 @@ def with_peers(**options):
                                              ({"rates": [1000, 1]}, [20, 0])])
 def test_shares_are_as_asked_for(arrays, host, options, shares):
     text = OPENED + f"with with_peers(**{options!r}) as loader: say(got=told_batches(loader), state=loader.state_dict()['position'])"
-    told = all_of(start_hosts(text, arrays, host, 2))
-    assert by_position([rank["got"] for rank in told]) == expected(arrays, 1)
-    assert [rank["state"] for rank in told] == [0, 0]
-    for rank, share in zip(told, shares):
+    ranks = all_of(start_hosts(text, arrays, host, 2))
+    assert by_position([rank["got"] for rank in ranks]) == expected(arrays, 1)
+    assert [rank["state"] for rank in ranks] == [0, 0]
+    for rank, share in zip(ranks, shares):
         assert [len(batch[2]) for batch in rank["got"]] == [share] * (SAMPLES // GLOBAL)
     if "assignment" in options:
-        assert [batch[2] for batch in told[1]["got"]] == [list(range(first + 10, first + 20)) for first in range(0, SAMPLES, GLOBAL)]
+        assert [batch[2] for batch in ranks[1]["got"]] == [list(range(first + 10, first + 20)) for first in range(0, SAMPLES, GLOBAL)]
 
 
 def test_positions_states_and_statistics_follow_the_assignment(arrays, host):
@@ -209,9 +209,9 @@ with with_peers(batch_transform=fails_at_times) as loader:
     say(hashes=[order, content], same=[rest == again, told_batches(loader) == first + rest], place=state["position"],
         samples=[epoch["samples"] for epoch in loader.stats()["epochs"]][-1])
 """
-    told = all_of(start_hosts(text, arrays, host, 2))
-    assert all(rank["same"] == [True, True] and (rank["place"], rank["samples"]) == (2 * GLOBAL, SAMPLES // 2) for rank in told)
-    sums = [f"{sum(rank['hashes'][which] for rank in told) & MASK:016x}" for which in range(2)]
+    ranks = all_of(start_hosts(text, arrays, host, 2))
+    assert all(rank["same"] == [True, True] and (rank["place"], rank["samples"]) == (2 * GLOBAL, SAMPLES // 2) for rank in ranks)
+    sums = [f"{sum(rank['hashes'][which] for rank in ranks) & MASK:016x}" for which in range(2)]
     assert [sums] == cli_hashes(arrays, "--batch", GLOBAL, "--chain", ARRAY, "--seed", 5)
     assert_gone([f"{host}-0", f"{host}-1"])
 
