@@ -215,8 +215,9 @@ void add_peer_flags(CLI::App& command, AgentOptions& options) {
                       "torchrun or Slurm say")
           ->check(refuse_empty);
   command
-      .add_option("--transport", options.transport,
-                  "grpc, or mpi: the peers are the other agents that mpirun started (mpirun -npernode 1 --bind-to none)")
+      .add_option(
+          "--transport", options.transport,
+          "grpc, or mpi: the peers are the other agents that mpirun started (mpirun -npernode 1 --bind-to none)")
       ->check(CLI::IsMember({"grpc", "mpi"}))
       ->capture_default_str();
   command.add_option("--learners", options.peers.learners,

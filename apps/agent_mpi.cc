@@ -100,8 +100,8 @@ class MpiAgentPeers final : public AgentPeers {
 
   Status meet() {
     board_->say(fmt::format("waiting for the agents of all {} hosts of the MPI job", mpi_->hosts()));
-    FORELOAD_ASSIGN(const auto texts, mpi_->exchange(text_of(encode(Hello{.hosts = mpi_->hosts(), .card = card_})),
-                                                     now() + kMeeting));
+    FORELOAD_ASSIGN(const auto texts,
+                    mpi_->exchange(text_of(encode(Hello{.hosts = mpi_->hosts(), .card = card_})), now() + kMeeting));
     std::vector<RosterHost> hosts;
     std::vector<std::string> names;
     for (const std::string& text : texts) {
@@ -117,8 +117,8 @@ class MpiAgentPeers final : public AgentPeers {
     FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *mpi_, names));
     MutexLock lock(mutex_);
     office_ = std::move(office);
-    news_.push_back(fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), roster.world(),
-                                card_.host));
+    news_.push_back(
+        fmt::format("{} hosts have met: {} learners, this is host {}", names.size(), roster.world(), card_.host));
     return {};
   }
 
@@ -126,7 +126,8 @@ class MpiAgentPeers final : public AgentPeers {
   void expose() {
     const auto lists = inventory_->lists();
     for (const auto& stream : lists->streams) {
-      const auto arena = std::ranges::find(lists->arenas, stream->card.homes, [](const auto& kept) { return kept->id(); });
+      const auto arena =
+          std::ranges::find(lists->arenas, stream->card.homes, [](const auto& kept) { return kept->id(); });
       if (arena == lists->arenas.end() || exposed_.contains((*arena)->id())) continue;
       const std::span<const std::byte> memory = (*arena)->arena().memory();
       if (!mpi_->expose(stream->card.peers, memory, (*arena)->samples()).ok()) continue;

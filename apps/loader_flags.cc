@@ -81,7 +81,8 @@ void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment)
           [&o](const std::string& name) {
             if (name == "mpi") o.peers = name;
           },
-          "Between machines: grpc, for --peers; or mpi, whose agents mpirun has started (foreload agent --transport mpi)")
+          "Between machines: grpc, for --peers; or mpi, whose agents mpirun has started (foreload agent --transport "
+          "mpi)")
       ->check(CLI::IsMember({"grpc", "mpi"}))
       ->default_str("grpc");
   command

@@ -103,7 +103,8 @@ struct LoaderOptions {
                         // them together with it, unless it is still at this one's first batch
   // Hosts of one job, each with an agent (foreload agent), which keep every sample once and give each other what they
   // have: "host:port,host:port,…" in the order of ranks, or "auto": as torchrun or Slurm say; "mpi": mpirun
-  // started them. Otherwise the first member starts an agent where there is none. Needs `host`. Empty: other hosts are not asked
+  // started them. Otherwise the first member starts an agent where there is none. Needs `host`. Empty: other hosts are
+  // not asked
   std::string peers{};
   std::string credentials{};  // folder of `foreload agent --make-credentials`, for an agent that is started here
   Assignment assignment = Assignment::kBalanced;  // with peers: who gets which samples of a global batch
