@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "host/keeper.h"
+#include "host/roster_board.h"
 #include "host/survey.h"
 #include "host/workshop.h"
 #include "host_report.h"
@@ -134,6 +135,13 @@ bool has_others(const Member& member, Control& control) {
   return std::ranges::any_of(control.members(), is_other);
 }
 
+// Does somebody talk to the other hosts already?
+bool has_agent(const std::string& host) {
+  const auto member = Member::join(host, {});
+  const auto board = member.ok() ? RosterBoard::find(**member) : std::nullopt;
+  return board && board->has_agent((*member)->control());
+}
+
 // What went wrong is for the member that started it, which reads standard output, and for people.
 Result<Json> wait_for_agent(Background& background, const Output& output) {
   auto begun = background.wait();
@@ -147,7 +155,7 @@ Result<Json> serve_members(const AgentOptions& options, const Output& output) {
   if (background.is_front()) return wait_for_agent(background, output);
   auto agent = start(options, output);
   // Several members may start one at the same time.
-  if (!agent.ok() && agent.error().code == Code::kMismatch) {
+  if (!agent.ok() && agent.error().code == Code::kMismatch && has_agent(options.host)) {
     background.ready();
     return Json::object();
   }

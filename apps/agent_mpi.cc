@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,7 +21,7 @@
 namespace foreload {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(20);
+constexpr Duration kLook = std::chrono::milliseconds(100);
 constexpr Duration kMeeting = std::chrono::minutes(10);
 constexpr Duration kRelease = std::chrono::seconds(2);
 
@@ -92,16 +91,17 @@ class MpiAgentPeers final : public AgentPeers {
       return;
     }
     while (!stopping_) {
+      const std::uint32_t seen = member_->control().version();
       expose();
-      std::this_thread::sleep_for(kLook);
+      member_->control().wait_for_version(seen, now() + kLook);
     }
     for (const auto& [id, shown] : exposed_) (void)mpi_->withdraw(shown.key, now() + kRelease);
   }
 
   Status meet() {
     board_->say(fmt::format("waiting for the agents of all {} hosts of the MPI job", mpi_->hosts()));
-    FORELOAD_ASSIGN(const auto texts,
-                    mpi_->exchange(text_of(encode(Hello{.hosts = mpi_->hosts(), .card = card_})), now() + kMeeting));
+    const std::string mine = text_of(encode(Hello{.hosts = mpi_->hosts(), .card = card_}));
+    FORELOAD_ASSIGN(const auto texts, mpi_->exchange(mine, now() + kMeeting, [this] { return stopping_.load(); }));
     std::vector<RosterHost> hosts;
     std::vector<std::string> names;
     for (const std::string& text : texts) {
@@ -114,7 +114,7 @@ class MpiAgentPeers final : public AgentPeers {
     }
     FORELOAD_ASSIGN(Roster roster, Roster::create(std::move(hosts)));
     FORELOAD_TRY(board_->publish({roster, card_.host}));
-    FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *mpi_, names));
+    FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *mpi_, {names, card_.host}));
     MutexLock lock(mutex_);
     office_ = std::move(office);
     news_.push_back(

@@ -159,7 +159,7 @@ class GrpcAgentPeers final : public AgentPeers {
     FORELOAD_TRY(board_.publish({met.roster, self_}));
     std::vector<std::string> names;
     for (const RosterHost& host : met.roster.hosts()) names.push_back(host.name);
-    FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *peers_, names));
+    FORELOAD_ASSIGN(auto office, Office::open(*inventory_, *peers_, {names, self_}));
     MutexLock lock(mutex_);
     office_ = std::move(office);
     news_.push_back(

@@ -9,7 +9,6 @@
 #include <span>
 
 #include "base/claim_word.h"
-#include "base/futex.h"
 
 namespace foreload {
 namespace {
@@ -90,7 +89,7 @@ Result<RosterBoard> RosterBoard::post(std::shared_ptr<Member> member, std::size_
     return Error{Code::kMismatch, "another agent of this host talks to the other hosts already; one is enough"};
   }
   if (board.room() < hosts) {
-    return Error{Code::kMismatch,
+    return Error{Code::kInvalid,
                  fmt::format("members of this host take part in a job of fewer hosts than {}: end them first, or give "
                              "this job another --host",
                              hosts)};
@@ -119,7 +118,6 @@ void RosterBoard::fail(const std::string& text) {
   say(text);
   std::uint32_t meeting = kMeeting;
   header().state.compare_exchange_strong(meeting, kFailed);
-  futex_wake_all(header().state);
 }
 
 bool RosterBoard::has_failed() const {
@@ -153,7 +151,6 @@ Status RosterBoard::publish(const JobRoster& job) {
   header().hosts = static_cast<std::uint32_t>(hosts.size());
   header().self = job.self;
   header().state.store(kMet, std::memory_order_release);
-  futex_wake_all(header().state);
   return {};
 }
 
@@ -170,10 +167,6 @@ std::optional<JobRoster> RosterBoard::read() const {
   }
   auto roster = Roster::create(std::move(hosts));
   return roster.ok() ? std::optional(JobRoster{std::move(*roster), self}) : std::nullopt;
-}
-
-void RosterBoard::wait(Time until) const {
-  futex_wait(header().state, kMeeting, until);
 }
 
 }  // namespace foreload

@@ -22,7 +22,7 @@ struct JobRoster {
 
 class RosterBoard {
  public:
-  // By the agent. kMismatch: another agent of this host has one, and lives; or it is for another number of hosts.
+  // By the agent. kMismatch: another agent of this host has one, and lives. kInvalid: it is for fewer hosts.
   static Result<RosterBoard> post(std::shared_ptr<Member> member, std::size_t hosts);
   // Nothing: there is none.
   static std::optional<RosterBoard> find(Member& member);
@@ -36,8 +36,6 @@ class RosterBoard {
   Status publish(const JobRoster& job);
   // Nothing: they have not met, or what stands there is no roster.
   std::optional<JobRoster> read() const;
-  // Until the roster is there.
-  void wait(Time until) const;
 
  private:
   struct Header;

@@ -10,8 +10,6 @@
 namespace foreload {
 namespace {
 
-using namespace std::chrono_literals;
-
 JoinOptions join() {
   return {.budget = 64_MiB, .at_step = nullptr};
 }
@@ -39,10 +37,8 @@ TEST_F(RosterBoardTest, MembersReadWhatTheAgentPublished) {
   EXPECT_EQ(found->said(), "waiting for b:7433");
   EXPECT_FALSE(found->read());
   EXPECT_TRUE(found->has_agent(member_->control()));
-  found->wait(now() + 1ms);
 
   ASSERT_TRUE(board->publish({roster_of(1000), 1}).ok());
-  found->wait(kNever);
   const auto job = found->read();
   ASSERT_TRUE(job);
   EXPECT_EQ(job->self, 1u);
@@ -81,7 +77,7 @@ TEST_F(RosterBoardTest, AFailureIsToldUntilAnotherAgentComes) {
   auto again = RosterBoard::post(member_, 2);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_FALSE(board->has_failed());
-  EXPECT_EQ(RosterBoard::post(member_, 200).error().code, Code::kMismatch);
+  EXPECT_FALSE(RosterBoard::post(member_, 200).ok());
 }
 
 TEST_F(RosterBoardTest, WhateverStandsThereIsARosterOrNone) {

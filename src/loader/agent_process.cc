@@ -112,7 +112,13 @@ Result<Ended> run_to_end(const std::string& program, std::vector<std::string> ar
                                              std::system_category().message(failed))};
   }
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) {
+  }
+  // Who ignores SIGCHLD is not told how it went: then what it said tells.
+  if (ended < 0) {
+    const std::string said = said_so_far(from);
+    return Ended{.code = said.empty() ? 0 : 1, .said = said};
   }
   return Ended{.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .said = said_so_far(from)};
 }
@@ -127,15 +133,10 @@ Status start_agent(const LoaderOptions& options) {
         "peers need an agent on this host, and the program foreload that would be it was installed neither with "
         "this library nor anywhere in PATH: install it, or start `foreload agent` with the same --peers yourself"};
   }
-  std::vector<std::string> arguments{*program,
-                                     "agent",
-                                     "--with-members",
-                                     "--host",
-                                     options.host,
-                                     "--learners",
-                                     std::to_string(learners_here(options)),
-                                     "--peers",
-                                     options.peers};
+  std::vector<std::string> arguments{*program,     "agent",   "--with-members", "--host",
+                                     options.host, "--peers", options.peers};
+  const bool launcher_knows = options.peers == "auto" && options.local_world == 0;
+  if (!launcher_knows) arguments.insert(arguments.end(), {"--learners", std::to_string(learners_here(options))});
   if (!options.credentials.empty()) arguments.insert(arguments.end(), {"--credentials", options.credentials});
   FORELOAD_ASSIGN(const Ended ended, run_to_end(*program, std::move(arguments)));
   if (ended.code == 0) return {};

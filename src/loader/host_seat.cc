@@ -223,6 +223,7 @@ void HostSeat::ask_peers(TierStack& tiers) {
   desk_->begin([this](MemberId id) { return member_->control().is_alive(id); });
   tiers.use_peers({.desk = &*desk_,
                    .home = [this](SampleId id) { return agent_lives() ? job_.home_elsewhere(id) : std::nullopt; },
+                   .is_kept_here = [this](SampleId id) { return job_.is_home_here(id); },
                    .asked = [this] { member_->control().peer_signal().raise(); }});
 }
 

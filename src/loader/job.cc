@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -18,9 +19,10 @@
 namespace foreload {
 namespace {
 
-constexpr Duration kLook = std::chrono::milliseconds(100);
-constexpr Duration kQuiet = std::chrono::seconds(5);      // before the user is told who is missing
-constexpr Duration kPatience = std::chrono::minutes(10);  // with hosts that do not come
+constexpr Duration kLook = std::chrono::milliseconds(20);
+constexpr Duration kStartAgain = std::chrono::seconds(3);  // an agent where the last one has ended
+constexpr Duration kQuiet = std::chrono::seconds(5);       // before the user is told who is missing
+constexpr Duration kPatience = std::chrono::minutes(10);   // with hosts that do not come
 
 struct Found {
   JobRoster job;
@@ -36,19 +38,24 @@ Error nobody_came(const std::string& host, const std::string& said) {
 // An agent may end before the hosts have met: then there is another one.
 Result<Found> wait_for_roster(const LoaderOptions& options, Member& member) {
   const Time begun = now();
+  Time next_start = begun;
   bool told = false;
   std::string said;
+  std::optional<RosterBoard> board;
   for (;;) {
     const Time time = now();
-    auto board = RosterBoard::find(member);
+    if (!board) board = RosterBoard::find(member);
+    const bool has_agent = board && board->has_agent(member.control());
+    if (!has_agent && options.peers != "mpi" && time >= next_start) {  // mpirun starts its own
+      FORELOAD_TRY(start_agent(options));
+      next_start = now() + kStartAgain;
+    }
     if (board) {
       if (auto job = board->read()) return Found{std::move(*job), std::move(board)};
       said = board->said();
-      if (board->has_failed()) return nobody_came(options.host, said);
+      if (has_agent && board->has_failed()) return nobody_came(options.host, said);
     }
-    const bool is_started = options.peers == "mpi";  // by mpirun
-    if (!is_started && (!board || !board->has_agent(member.control()))) FORELOAD_TRY(start_agent(options));
-    if (board) board->wait(time + kLook);
+    std::this_thread::sleep_for(kLook);
     if (options.stop && options.stop()) return Error{Code::kCancelled, "stopped while the hosts of the job meet"};
     if (time - begun > kPatience) return nobody_came(options.host, said);
     if (!told && time - begun > kQuiet && options.warn) {
@@ -116,7 +123,8 @@ void share_plans(const LoaderOptions& options, const PeerKey& key, const Schedul
   if (!member.ok()) return;
   Hasher hash(2);
   hash.add(key.fingerprint).add(key.validators).add(key.roster);
-  hash.add(plan_hash(schedule.options(), plans.assignment().slice().shape()));
+  const JobShape& shape = plans.assignment().slice().shape();
+  hash.add(plan_hash(schedule.options(), shape)).add(shape.unit);
   auto board = PlanBoard::open(std::move(*member), hash.value(), plans.max_host_count());
   if (board.ok()) plans.share(std::move(*board));
 }
@@ -164,6 +172,7 @@ Result<JobPlan> plan_job(const LoaderOptions& options, const Source& source, con
   HostPlacement homes = HostPlacement::plan(source.size(), options.seed, room, footprint);
   Hasher hash(1);
   hash.add(roster.hash()).add(options.seed).add(options.limits.sample_bytes);
+  hash.add(static_cast<std::uint64_t>(options.assignment));
   BalancedAssignment assignment(schedule, slices, std::move(roster), std::move(homes),
                                 [&](SampleId id) { return source.length(id); });
   auto plans = std::make_shared<StepPlans>(std::move(assignment), options.rank);

@@ -17,12 +17,12 @@ std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
   return found == lists->arenas.end() ? nullptr : *found;
 }
 
-bool ArenaShelf::wake_readers(const ShelvedArena& arena) const {
+bool ArenaShelf::has_readers(const ShelvedArena& arena, bool wake) const {
   bool any = false;
   const auto lists = inventory_.lists();
   for (const auto& stream : lists->streams) {
     if (stream->card.homes != arena.id()) continue;
-    stream->ring->wake_feeder();
+    if (wake) stream->ring->wake_feeder();
     any = true;
   }
   return any;
@@ -48,22 +48,22 @@ void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
     if (item.id >= arena->samples() || arena->arena().is_resident(item.id)) continue;
     wanted = arena->arena().want(item.id) || wanted;
   }
-  if (wanted) (void)wake_readers(*arena);
+  if (wanted) (void)has_readers(*arena, true);
 }
 
 PeerShelf::Taken ArenaShelf::take(const PeerKey& key, const PeerItem& item) {
   const auto arena = arena_of(key);
   const auto later = [](bool yes) { return Taken{.kind = yes ? Taken::Kind::kLater : Taken::Kind::kAbsent}; };
   if (!arena) return later(is_beginning(key));
-  if (item.id >= arena->samples()) return {};
+  if (item.id >= arena->samples() || item.length == 0) return {};
   if (auto lease = arena->lease(item.id, item.length)) {
     const auto hash = arena->arena().hash(item.id);
     if (hash) return {.kind = Taken::Kind::kHere, .lease = std::move(*lease), .hash = *hash};
   }
   if (!arena->arena().has_home(item.id)) return {};
   // Wanted again: the list may have been full, or the one who took it off has died.
-  (void)arena->arena().want(item.id);
-  return later(wake_readers(*arena) || is_beginning(key));
+  const bool wake = arena->arena().want(item.id);
+  return later(has_readers(*arena, wake) || is_beginning(key));
 }
 
 }  // namespace foreload

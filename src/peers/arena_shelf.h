@@ -22,8 +22,8 @@ class ArenaShelf final : public PeerShelf {
 
  private:
   std::shared_ptr<ShelvedArena> arena_of(const PeerKey& key) const;
-  // Wakes the trainers that could read for it. False: there are none.
-  bool wake_readers(const ShelvedArena& arena) const;
+  // Trainers that could read for it.
+  bool has_readers(const ShelvedArena& arena, bool wake) const;
 
   bool is_beginning(const PeerKey& key) const;
 

@@ -24,8 +24,11 @@ Result<std::shared_ptr<ShelvedArena>> ShelvedArena::open(Member& member, const O
 }
 
 std::optional<Lease> ShelvedArena::lease(SampleId id, Bytes length) {
-  const auto found = arena_->lease(id, length);
+  const auto found = length > 0 ? arena_->lease(id, length) : std::nullopt;
   if (!found) return std::nullopt;
+  // Whoever asks says how long it is: nobody gets what is not reserved.
+  const std::byte* const end = arena_->memory().data() + arena_->reserved();
+  if (found->bytes().data() + length > end) return std::nullopt;
   add(id);
   return Lease(this, id, found->bytes());
 }
@@ -83,35 +86,32 @@ void Inventory::run() {
 void Inventory::update() {
   const auto before = lists();
   auto after = std::make_shared<Lists>();
-  const std::uint32_t version = member_->control().version();
   for (const ObjectInfo& object : member_->control().objects()) {
-    const auto is_it = [&](const auto& known) { return known->id() == object.id; };
-    const auto has_it = [&](const auto& known) { return known->memory->id() == object.id; };
-    const bool is_stream = object.key.kind == ObjectKey::Kind::kRing;
-    const bool is_arena = object.key.kind == ObjectKey::Kind::kArena;
-    if (object.dropped || !(is_arena || (is_stream && object.users != 0))) continue;
-    const auto arena = std::ranges::find_if(before->arenas, is_it);
-    const auto stream = std::ranges::find_if(before->streams, has_it);
-    if (arena != before->arenas.end()) after->arenas.push_back(*arena);
-    if (stream != before->streams.end()) after->streams.push_back(*stream);
-    if (arena != before->arenas.end() || stream != before->streams.end()) continue;
-    if (const auto refused = refused_.find(object.id); refused != refused_.end() && refused->second == version)
-      continue;
-    bool opened = false;
-    if (is_arena) {
-      auto fresh = ShelvedArena::open(*member_, object);
-      opened = fresh.ok();
-      if (opened) after->arenas.push_back(std::move(*fresh));
-    } else {
-      auto fresh = AskingStream::open(*member_, object);
-      opened = fresh.ok();
-      if (opened) after->streams.push_back(std::move(*fresh));
+    const bool is_stream = object.key.kind == ObjectKey::Kind::kRing && object.users != 0;
+    if (object.dropped) continue;
+    if (object.key.kind == ObjectKey::Kind::kArena) {
+      keep(object, before->arenas, after->arenas);
+    } else if (is_stream) {
+      keep(object, before->streams, after->streams);
     }
-    if (!opened) refused_[object.id] = version;
   }
   if (refused_.size() > Control::kMostObjects) refused_.clear();
   MutexLock lock(mutex_);
   lists_ = std::move(after);
+}
+
+template <typename T>
+void Inventory::keep(const ObjectInfo& object, const std::vector<std::shared_ptr<T>>& before,
+                     std::vector<std::shared_ptr<T>>& after) {
+  const auto known = std::ranges::find(before, object.id, [](const auto& kept) { return kept->id(); });
+  if (known != before.end()) return after.push_back(*known);
+  const Time time = now();
+  const auto refused = refused_.find(object.id);
+  if (refused != refused_.end() && time < refused->second) return;
+  auto opened = T::open(*member_, object);
+  if (opened.ok()) return after.push_back(std::move(*opened));
+  // Whoever has it may have been stopped; anything else stays as it is.
+  refused_[object.id] = opened.error().code == Code::kIo ? time + kLook : Time::max();
 }
 
 }  // namespace foreload

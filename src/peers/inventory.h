@@ -46,6 +46,8 @@ class ShelvedArena : private LeaseBook, public std::enable_shared_from_this<Shel
 struct AskingStream {
   static Result<std::shared_ptr<AskingStream>> open(Member& member, const ObjectInfo& object);
 
+  ObjectId id() const { return memory->id(); }
+
   std::shared_ptr<SharedObject> memory;
   StreamCard card;
   std::shared_ptr<Ring> ring;
@@ -69,11 +71,15 @@ class Inventory {
   explicit Inventory(std::shared_ptr<Member> member) : member_(std::move(member)) {}
   void run();
   void update();
+  // What was known stays; what is new is opened.
+  template <typename T>
+  void keep(const ObjectInfo& object, const std::vector<std::shared_ptr<T>>& before,
+            std::vector<std::shared_ptr<T>>& after);
 
   std::shared_ptr<Member> member_;
   mutable Mutex mutex_;
   std::shared_ptr<const Lists> lists_ FORELOAD_GUARDED_BY(mutex_) = std::make_shared<const Lists>();
-  std::map<ObjectId, std::uint32_t> refused_;  // what could not be had, and the version of the host at which
+  std::map<ObjectId, Time> refused_;  // what could not be had, and when to try again
   std::atomic<bool> stopping_{false};
   std::vector<Thread> threads_;
 };

@@ -32,6 +32,7 @@ class Greeter {
   Status reach_all();
   std::vector<HostIndex> whom_to_greet();
   Status greet();
+  Status confirm();
   Status take(HostIndex host, Result<HelloAnswer> answer);
   void tell();
   std::string waiting() const;
@@ -98,6 +99,27 @@ Status Greeter::greet() {
   return reach_all();
 }
 
+// Cards may have crossed: a host that came back otherwise while the others met may be known as it was here, and as it
+// is there. Whoever is complete last sees the difference when it asks all once more. Who can not be reached now is not
+// waited for: it will ask in turn when it comes back.
+Status Greeter::confirm() {
+  const std::size_t count = meeting_.cards().size();
+  std::vector<HostIndex> hosts;
+  for (HostIndex host = 0; host < count; ++host) {
+    if (host != self_) hosts.push_back(host);
+  }
+  for (std::size_t first = 0; first < hosts.size(); first += kMostGreeted) {
+    const auto some = std::span(hosts).subspan(first, std::min<std::size_t>(kMostGreeted, hosts.size() - first));
+    auto answers = peers_.greet_all(some, now() + kGreetTime);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const Status status = answers[i] ? meeting_.learn(some[i], *answers[i]) : Status(answers[i].error());
+      if (status.ok() || status.error().code != Code::kMismatch) continue;
+      return Error{Code::kMismatch, fmt::format("peer {}: {}", peers_.address(some[i]), status.error().message)};
+    }
+  }
+  return {};
+}
+
 std::string Greeter::waiting() const {
   const auto cards = meeting_.cards();
   std::size_t missing = 0;
@@ -135,6 +157,7 @@ Result<Met> Greeter::run() {
     tell();
   }
   FORELOAD_TRY(reach_all());
+  FORELOAD_TRY(confirm());
   FORELOAD_ASSIGN(Roster roster, meeting_.roster());
   Met met{.roster = std::move(roster)};
   for (HostIndex host = 0; host < met.roster.hosts().size(); ++host) {

@@ -158,7 +158,7 @@ class OfficeTest : public testing::Test {
 
 TEST_F(OfficeTest, WhatAStreamAsksForComesFromItsHomeWithOneRequestPerHost) {
   FORELOAD_SKIP_UNDER_TSAN();
-  const auto office = std::move(*Office::open(*inventory_, transport_, {"self", "a", "b", "c"}));
+  const auto office = std::move(*Office::open(*inventory_, transport_, {.names = {"self", "a", "b", "c"}}));
   const auto ends = asked({{1, 1}, {3, 1}, {5, 3}, {7, 1}, {9, 2}});
   EXPECT_EQ(ends, (std::map<SampleId, bool>{{1, true}, {3, true}, {5, false}, {7, true}, {9, false}}));
   std::map<HostIndex, std::size_t> wants;
@@ -173,15 +173,15 @@ TEST_F(OfficeTest, WhatAStreamAsksForComesFromItsHomeWithOneRequestPerHost) {
 
 TEST_F(OfficeTest, AHostThatDoesNotExistEndsAtOnce) {
   FORELOAD_SKIP_UNDER_TSAN();
-  const auto office = std::move(*Office::open(*inventory_, transport_, {"self", "a"}));
-  EXPECT_EQ(asked({{1, 7}}), (std::map<SampleId, bool>{{1, false}}));
+  const auto office = std::move(*Office::open(*inventory_, transport_, {.names = {"self", "a"}}));
+  EXPECT_EQ(asked({{1, 7}, {3, 0}}), (std::map<SampleId, bool>{{1, false}, {3, false}})) << "none, and oneself";
   EXPECT_TRUE(transport_.calls().empty());
 }
 
 TEST_F(OfficeTest, WhatIsUnderWayEndsBeforeTheOfficeDoes) {
   FORELOAD_SKIP_UNDER_TSAN();
   for (int turn = 0; turn < soak(200, 20); ++turn) {
-    auto office = std::move(*Office::open(*inventory_, transport_, {"self", "a"}));
+    auto office = std::move(*Office::open(*inventory_, transport_, {.names = {"self", "a"}}));
     const SampleId id = static_cast<SampleId>(turn) + 100;
     EXPECT_TRUE(desk_->ask(id, 1, kLength, now()));
     member_->control().peer_signal().raise();

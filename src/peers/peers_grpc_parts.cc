@@ -20,7 +20,7 @@ constexpr int kReconnect = 200;            // ms, between two attempts, up to
 constexpr int kReconnectMost = 1'000;      // ms: the breaker decides how often a peer is asked, not the channel
 constexpr int kConnectTimeout = 5'000;     // ms
 constexpr int kHandshakeTimeout = 5'000;   // ms
-constexpr int kMostStreams = 64;           // calls at once per connection
+constexpr int kMostStreams = 256;          // calls at once per connection
 constexpr int kFrame = 1 << 20;            // bytes per HTTP/2 frame: a part in few of them
 
 void say_nothing(gpr_log_func_args*) {}

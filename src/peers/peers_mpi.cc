@@ -113,11 +113,13 @@ Result<std::unique_ptr<MpiPeers>> MpiPeers::open() {
 
 MpiPeers::~MpiPeers() = default;
 
-Result<std::vector<std::string>> MpiPeers::exchange(const std::string& mine, Time until) {
+Result<std::vector<std::string>> MpiPeers::exchange(const std::string& mine, Time until,
+                                                    const std::function<bool()>& stop) {
   std::vector<std::string> all;
   in_mpi([&] { worker_->job().say(mine); });
   for (bool ended = false; !ended;) {
     if (now() >= until) return Error{Code::kIo, "not all processes of the MPI job came to exchange what they are"};
+    if (stop()) return Error{Code::kCancelled, "stopped while the agents of the MPI job meet"};
     std::this_thread::sleep_for(kLook);
     in_mpi([&] { ended = worker_->job().hear(all); });
   }

@@ -31,8 +31,9 @@ class MpiPeers final : public PeerTransport {
   HostIndex hosts() const { return hosts_; }
 
   // Everybody's bytes, by host; at most 1 KiB each. Blocks. REQUIRES: all hosts exchange as often.
-  // kIo: somebody did not by `until`; there is no exchange afterwards.
-  Result<std::vector<std::string>> exchange(const std::string& mine, Time until);
+  // kIo: somebody did not by `until`; kCancelled: stop(). There is no exchange afterwards.
+  Result<std::vector<std::string>> exchange(
+      const std::string& mine, Time until, const std::function<bool()>& stop = [] { return false; });
 
   // Lets others read a SharedArena's region, or its first part: what lies behind is absent to them. The memory must
   // stay mapped until it is withdrawn, or this object ends. A network that pins what it reads takes all of it.

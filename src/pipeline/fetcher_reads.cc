@@ -146,8 +146,12 @@ bool Fetcher::fill_next(Time now) {
 bool Fetcher::fill_for_others(Time now) {
   if (!parts_.tiers.has_peers()) return true;
   for (int i = 0; i < kConsideredAtOnce && fill_id_ < parts_.source.size(); ++i) {
-    const bool lacks = !refuse(fill_id_) && parts_.tiers.is_wanted_here(fill_id_) && parts_.tiers.lacks(fill_id_);
+    const bool lacks = !refuse(fill_id_) && parts_.tiers.is_kept_here(fill_id_) && parts_.tiers.lacks(fill_id_);
     if (lacks && !fill_home(fill_id_, false, now)) return false;
+    if (lacks && parts_.tiers.lacks(fill_id_)) {  // another process is at it, or its home has no memory yet
+      fill_later_ = true;
+      return false;
+    }
     ++fill_id_;
   }
   fill_more_ = fill_id_ < parts_.source.size();

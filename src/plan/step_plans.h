@@ -4,6 +4,8 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "base/mutex.h"
@@ -46,16 +48,15 @@ class StepPlans {
 
   std::uint64_t host_count(std::uint64_t step) const;
   // Offsets of this learner, ascending; nothing: nobody has shared the step, or wrongly.
-  bool find_shared(std::uint64_t number, std::uint64_t step) const FORELOAD_REQUIRES(mutex_);
-  void plan(std::uint64_t number, Epoch epoch, std::uint64_t step) const FORELOAD_REQUIRES(mutex_);
+  std::optional<std::vector<std::uint32_t>> find_shared(std::uint64_t number, std::uint64_t step) const;
+  std::vector<std::uint32_t> plan(std::uint64_t number, Epoch epoch, std::uint64_t step) const
+      FORELOAD_EXCLUDES(mutex_);
 
   BalancedAssignment assignment_;
   std::uint32_t rank_;
   std::unique_ptr<StepShare> share_;
   mutable Mutex mutex_;
   mutable BalancedStep step_ FORELOAD_GUARDED_BY(mutex_);
-  mutable std::vector<std::uint32_t> shared_ FORELOAD_GUARDED_BY(mutex_);  // of all learners of the host
-  mutable std::vector<std::uint32_t> own_ FORELOAD_GUARDED_BY(mutex_);
   mutable std::array<Remembered, kRemembered> remembered_ FORELOAD_GUARDED_BY(mutex_);
 };
 

@@ -199,15 +199,15 @@ bool SharedArena::want(SampleId id) {
   if (id >= samples_ || !has_home(id)) return false;
   const std::uint64_t wanted = id + 1;
   for (auto& entry : header().wanted_ids) {
-    if (entry.load(std::memory_order_relaxed) == wanted) return true;
+    if (entry.load(std::memory_order_relaxed) == wanted) return false;
   }
-  // Twice on the list is twice looked at, no more.
+  // Twice on the list is twice looked at, no more; and so is a count that is too large, because somebody died here.
+  header().wants.fetch_add(1);
   for (auto& entry : header().wanted_ids) {
     std::uint64_t none = 0;
-    if (entry.load(std::memory_order_relaxed) != 0 || !entry.compare_exchange_strong(none, wanted)) continue;
-    header().wants.fetch_add(1);
-    return true;
+    if (entry.load(std::memory_order_relaxed) == 0 && entry.compare_exchange_strong(none, wanted)) return true;
   }
+  header().wants.fetch_sub(1);
   return false;
 }
 

@@ -80,7 +80,7 @@ class SharedArena : private LeaseBook {
   void abandon(SampleId id);
 
   // What other hosts want of this one, and is not here yet. Who wants it on their behalf says so, and whoever can read
-  // it takes it off the list. False: the list is full, or nothing is at home there.
+  // it takes it off the list. False: it is listed already, the list is full, or it is not at home here.
   bool want(SampleId id);
   std::optional<SampleId> take_wanted();
 

@@ -247,7 +247,8 @@ TEST(SharedArenaTest, WhatOthersWantIsTakenOffTheListOnce) {
   const auto agent = homes.member(0);
   const auto reader = homes.member(1);
   EXPECT_EQ(reader->take_wanted(), std::nullopt);
-  for (const SampleId id : {3u, 0u, 3u, 7u}) EXPECT_TRUE(agent->want(id));
+  for (const SampleId id : {3u, 0u, 7u}) EXPECT_TRUE(agent->want(id));
+  EXPECT_FALSE(agent->want(3)) << "it is listed";
   EXPECT_FALSE(agent->want(kSamples)) << "there is none";
   EXPECT_FALSE(agent->want(~SampleId{0}));
   std::multiset<SampleId> taken;

@@ -33,6 +33,7 @@ class PeersTest : public testing::Test {
     desk_.begin([this](MemberId) { return alive_.load(); });
     tiers_->use_peers({.desk = &desk_,
                        .home = [](SampleId id) { return id % 2 == 0 ? std::optional(7u) : std::nullopt; },
+                       .is_kept_here = [](SampleId) { return false; },
                        .asked = [] {}});
   }
 

@@ -146,7 +146,7 @@ std::optional<Started> TierStack::start_next(Origin origin, Time now) {
 void TierStack::start(SampleId id, Flight& flight, Time now) {
   if (flight.origin == Origin::kPeer) {
     const auto host = home_at_(id);
-    if (host && peers_->ask(id, *host, flight.into.size(), now)) {
+    if (host && !peers_->rests() && peers_->ask(id, *host, flight.into.size(), now)) {
       ++flying_[static_cast<std::size_t>(Origin::kPeer)];
       asked_ = true;
       return;

@@ -103,16 +103,18 @@ class TierStack {
   struct Peers {
     PeerDesk* desk = nullptr;
     std::function<std::optional<std::uint32_t>(SampleId)> home;
+    std::function<bool(SampleId)> is_kept_here;  // for all hosts
     std::function<void()> asked;
   };
   void use_peers(Peers peers) {
     peers_ = peers.desk;
     home_at_ = std::move(peers.home);
+    is_kept_here_ = std::move(peers.is_kept_here);
     on_asked_ = std::move(peers.asked);
   }
   bool has_peers() const { return peers_ != nullptr; }
-  // Is this host the one that keeps it for all?
-  bool is_wanted_here(SampleId id) const { return shared_ != nullptr && shared_->has_home(id) && !home_at_(id); }
+  // Is this host the one that keeps it for all? REQUIRES: has_peers().
+  bool is_kept_here(SampleId id) const { return shared_ != nullptr && is_kept_here_(id) && shared_->has_home(id); }
   // What other hosts want of the homes here, and is to be filled for them.
   std::optional<SampleId> take_wanted() { return shared_ != nullptr ? shared_->take_wanted() : std::nullopt; }
 
@@ -200,6 +202,7 @@ class TierStack {
   SharedArena* shared_ = nullptr;
   PeerDesk* peers_ = nullptr;
   std::function<std::optional<std::uint32_t>(SampleId)> home_at_;
+  std::function<bool(SampleId)> is_kept_here_;
   std::function<void()> on_asked_;
   bool asked_ = false;  // peers, since the last wait
   Homes homes_;
