@@ -147,18 +147,14 @@ std::optional<double> Model::fetch(const JobSetup& setup, const Shares& from, Ep
   return fetch_rate(paths);
 }
 
-// Of f32, which was measured, the share of prep's time that this type takes.
+// Of f32, which was measured, the share of prep's time that this type takes: bytes are not normalised.
 double Model::output_cost(DType dtype) const {
   if (dtype == here_.dtype || here_.dtype != DType::kF32 || dtype != DType::kU8) return 1;
   const PrepStage* normalise = find_stage(measured_, "normalise");
-  const PrepStage* collate = find_stage(measured_, "collate");
   double all = 0;
   for (const PrepStage& stage : measured_.stages) all += stage.name == "read" ? 0 : stage.seconds.value;
-  if (all <= 0) return 1;
-  // Nothing is computed for it, and a quarter of the bytes is written.
-  const double saved =
-      (normalise != nullptr ? normalise->seconds.value : 0) + 0.75 * (collate != nullptr ? collate->seconds.value : 0);
-  return 1 - saved / all;
+  if (normalise == nullptr || all <= 0) return 1;
+  return std::clamp(1 - normalise->seconds.value / all, 0.1, 1.0);
 }
 
 // Time of prep for a sample, relative to the measured one.

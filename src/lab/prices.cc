@@ -56,11 +56,11 @@ Status take_line(Prices& prices, std::set<std::string>& seen, std::string_view t
 
 // With the smallest cache that is enough.
 std::optional<Cost> with_least_memory(const Model& model, const Prices& prices, JobSetup setup, double rate,
-                                      Bytes overhead) {
+                                      const Budget& budget) {
   const auto cache = smallest_cache(model, setup, rate);
   if (!cache) return std::nullopt;
   setup.cache = *cache;
-  return cost_of(model, prices, setup, overhead);
+  return cost_of(model, prices, setup, budget);
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ Result<Prices> parse_prices(std::string_view text, const std::string& file) {
   return prices;
 }
 
-std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobSetup& setup, Bytes overhead) {
+std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobSetup& setup, const Budget& budget) {
   const auto made = model.predict(setup);
   if (!made || made->stalls.rate <= 0 || !std::isfinite(made->stalls.rate)) return std::nullopt;
   Cost cost;
   cost.setup = setup;
-  cost.memory_gb = static_cast<double>(setup.cache + overhead) / 1e9;
+  cost.memory_gb = static_cast<double>(budget(setup.cache)) / 1e9;
   cost.per_hour = setup.hosts * (setup.cores * prices.core_hour + cost.memory_gb * prices.gb_hour +
                                  setup.accelerators * prices.gpu_hour);
   cost.rate = made->stalls.rate;
@@ -97,7 +97,7 @@ std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobS
 
 // More cores than are enough only cost: from the smallest number that can do it, up to the one with which prep does not
 // limit at all.
-std::optional<Cost> cheapest(const Model& model, const Prices& prices, Bytes overhead) {
+std::optional<Cost> cheapest(const Model& model, const Prices& prices, const Budget& budget) {
   if (!model.measured().accelerator.known()) return std::nullopt;
   std::optional<Cost> best;
   for (const Form form : {Form::kRaw, Form::kRecord, Form::kCropAddressable, Form::kArrays}) {
@@ -111,7 +111,7 @@ std::optional<Cost> cheapest(const Model& model, const Prices& prices, Bytes ove
     const auto most = smallest_cores(model, all_cached, whole);
     if (!least) continue;
     for (unsigned cores = *least; cores <= std::max(*least, most.value_or(*least)) + 1; ++cores) {
-      const auto cost = with_least_memory(model, prices, with_cores(all_cached, cores), kBusyEnough * whole, overhead);
+      const auto cost = with_least_memory(model, prices, with_cores(all_cached, cores), kBusyEnough * whole, budget);
       if (cost && (!best || cost->per_million_samples < best->per_million_samples)) best = cost;
     }
   }

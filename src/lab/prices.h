@@ -2,6 +2,7 @@
 // busy. Pure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,12 +32,14 @@ struct Cost {
   double busy = 0;
 };
 
-// `overhead`: of a host's memory, beside the cache. Nothing: the model can not predict this setup.
-std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobSetup& setup, Bytes overhead);
+// `budget`: of a host's memory, with which it keeps so many bytes of samples. Nothing: the model can not predict this
+// setup.
+using Budget = std::function<Bytes(Bytes)>;
+std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobSetup& setup, const Budget& budget);
 
 inline constexpr double kBusyEnough = 0.95;
 // The cheapest in cores, cache and form that keeps the accelerators 95 % busy, per sample. Nothing: none does, or there
 // is no accelerator.
-std::optional<Cost> cheapest(const Model& model, const Prices& prices, Bytes overhead);
+std::optional<Cost> cheapest(const Model& model, const Prices& prices, const Budget& budget);
 
 }  // namespace foreload

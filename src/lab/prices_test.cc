@@ -10,6 +10,10 @@ namespace {
 constexpr const char* kFile =
     "# by the hour\ncurrency = EUR\ncore_hour = 0.04\n gb_hour=0.005 # memory\n\ngpu_hour = 2.5";
 
+Budget beside(Bytes overhead) {
+  return [overhead](Bytes cache) { return cache + overhead; };
+}
+
 TEST(PricesTest, LinesOfKeysAndValues) {
   const auto prices = parse_prices(kFile, "prices");
   ASSERT_TRUE(prices.ok()) << prices.error().message;
@@ -45,7 +49,7 @@ TEST(PricesTest, WrongFilesAreRefusedWithTheLine) {
 TEST(PricesTest, CostIsTheHourByTheSamplesOfIt) {
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
   const Model model(round_numbers(), round_setup());
-  const auto cost = cost_of(model, prices, round_setup(), 1'000'000'000);
+  const auto cost = cost_of(model, prices, round_setup(), beside(1'000'000'000));
   ASSERT_TRUE(cost.has_value());
   EXPECT_NEAR(cost->per_hour, 2.665, 1e-9);
   EXPECT_NEAR(cost->per_million_samples, 2.665 / (400 * 3600) * 1e6, 1e-9);
@@ -54,7 +58,7 @@ TEST(PricesTest, CostIsTheHourByTheSamplesOfIt) {
 // 950/s need two cores and 1 − 400/950 = 57.9 % of the dataset in memory.
 TEST(PricesTest, TheCheapestHasNoMoreThanItNeeds) {
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
-  const auto best = cheapest(Model(round_numbers(), round_setup()), prices, 100'000'000);
+  const auto best = cheapest(Model(round_numbers(), round_setup()), prices, beside(100'000'000));
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(best->setup.cores, 2u);
   EXPECT_NEAR(best->memory_gb, 0.1 + 1 - 400.0 / 950, 1e-4);
@@ -65,7 +69,7 @@ TEST(PricesTest, TheCheapestHasNoMoreThanItNeeds) {
 TEST(PricesTest, ItConvertsWhereThatIsCheaper) {
   const FormCosts forms{.raw = {100e3, 0.002, 100e3}, .record = {}, .crop_addressable = {50e3, 0.001, 100e3}};
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
-  const auto best = cheapest(Model(round_numbers(), round_setup(), forms), prices, 0);
+  const auto best = cheapest(Model(round_numbers(), round_setup(), forms), prices, beside(0));
   ASSERT_TRUE(best.has_value());
   EXPECT_EQ(best->setup.form, Form::kCropAddressable);
   EXPECT_EQ(best->setup.cores, 1u);
@@ -74,7 +78,7 @@ TEST(PricesTest, ItConvertsWhereThatIsCheaper) {
 TEST(PricesTest, WithoutAnAcceleratorNothingIsBusy) {
   Measured measured = round_numbers();
   measured.accelerator = {};
-  EXPECT_FALSE(cheapest(Model(measured, round_setup()), {"EUR", 1, 1, 1}, 0).has_value());
+  EXPECT_FALSE(cheapest(Model(measured, round_setup()), {"EUR", 1, 1, 1}, beside(0)).has_value());
 }
 
 }  // namespace

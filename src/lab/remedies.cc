@@ -24,8 +24,9 @@ constexpr double kBudgetOfMachine = 0.8;  // that a job may ask for
 struct Change {
   std::string title;
   std::string says;
-  std::string command;
-  std::string python;
+  std::vector<Setting> flags;
+  std::vector<Setting> arguments;
+  bool converts = false;
   bool prep = false;  // what it is for; otherwise fetching
   std::function<void(JobSetup&)> apply;
 };
@@ -33,8 +34,9 @@ struct Change {
 struct Context {
   const Model& model;
   const JobText& job;
+  JobSetup here;  // what is to be changed
   Prediction now;
-  double goal;  // what the job could do at best: its accelerators, or without any its fetching and prep
+  double prep_goal;  // samples per second that prep should reach
 };
 
 // "48GiB", "300MiB": rounded up, as the flags take it.
@@ -43,204 +45,248 @@ std::string size_word(Bytes bytes) {
   return fmt::format("{}{}", (bytes + unit - 1) / unit, unit == 1_GiB ? "GiB" : "MiB");
 }
 
-std::string run_line(const Context& in, const std::string& flag) {
-  return fmt::format("foreload run {}{}{}", in.job.uri, in.job.flags, flag);
+std::string quoted(const std::string& text) {
+  return "\"" + text + "\"";
 }
 
-std::string python_line(const Context& in, const std::string& argument) {
-  return fmt::format("foreload.DataLoader({}{}{})", in.job.python_uri, in.job.python_arguments, argument);
+// New ones in the place of old ones.
+std::vector<Setting> merged(std::vector<Setting> all, const std::vector<Setting>& more) {
+  for (const Setting& setting : more) {
+    std::erase_if(all, [&](const Setting& old) { return old.name == setting.name; });
+    all.push_back(setting);
+  }
+  return all;
+}
+
+std::string command_line(const JobText& job, const Change& change) {
+  const std::string convert = fmt::format("foreload convert {} {}", job.uri, job.converted);
+  if (change.flags.empty()) return change.converts ? convert : "";
+  std::string run = "foreload run " + (change.converts ? job.converted : job.uri);
+  for (const Setting& flag : merged(job.flags, change.flags)) {
+    run += " " + flag.name + (flag.value.empty() ? "" : " " + flag.value);
+  }
+  return change.converts ? convert + " && " + run : run;
+}
+
+std::string python_line(const JobText& job, const Change& change) {
+  if (change.arguments.empty() && !change.converts) return "";
+  std::string line = "foreload.DataLoader(" + (change.converts ? quoted(job.converted) : job.python_uri);
+  for (const Setting& argument : merged(job.arguments, change.arguments)) {
+    line += ", " + argument.name + "=" + argument.value;
+  }
+  return line + ")";
 }
 
 std::optional<Change> convert(const Context& in) {
-  const Form form = in.model.here().form;
+  const Form form = in.here.form;
   if (form != Form::kRaw && form != Form::kRecord) return std::nullopt;
   const bool crops = in.model.knows(Form::kCropAddressable);
   const Form to = crops ? Form::kCropAddressable : Form::kRecord;
   if (form == to || !in.model.knows(to)) return std::nullopt;
-  return Change{"convert",
-                crops ? "JPEGs rewritten without loss, so that only the crop is read and decoded; once, about the "
-                        "dataset's size on disk"
-                      : "one file for many samples; once, the dataset's size on disk",
-                fmt::format("foreload convert {} {}", in.job.uri, in.job.converted),
-                fmt::format("foreload.DataLoader(\"{}\"{})", in.job.converted, in.job.python_arguments),
-                true,
-                [to](JobSetup& setup) { setup.form = to; }};
+  return Change{.title = "convert",
+                .says = crops ? "JPEGs are rewritten once, without loss, so that only the crop is decoded; takes about "
+                                "the dataset's size on disk"
+                              : "many samples in one file; takes the dataset's size on disk",
+                .converts = true,
+                .prep = true,
+                .apply = [to](JobSetup& setup) { setup.form = to; }};
+}
+
+std::optional<Change> all_cores(const Context& in) {
+  const JobSetup& here = in.here;
+  if (here.threads >= here.cores) return std::nullopt;
+  const std::string each = std::to_string(here.cores / here.accelerators);
+  return Change{.title = fmt::format("use all {}", counted(here.cores, "core")),
+                .says = fmt::format("prep leaves {} idle", counted(here.cores - here.threads, "core")),
+                .flags = {{"--workers", each}},
+                .arguments = {{"workers", each}},
+                .prep = true,
+                .apply = [](JobSetup& setup) { setup.threads = setup.cores; }};
 }
 
 // The smallest number of cores that does not limit; if none does, twice as many.
 std::optional<Change> more_cores(const Context& in) {
-  const JobSetup& here = in.model.here();
-  const unsigned now = std::min(here.threads, here.cores);
-  if (now < here.cores) {
-    return Change{fmt::format("use all {}", counted(here.cores, "core")),
-                  fmt::format("{} are idle", counted(here.cores - now, "core")),
-                  run_line(in, fmt::format(" --workers {}", here.cores / here.accelerators)),
-                  python_line(in, fmt::format(", workers={}", here.cores / here.accelerators)),
-                  true,
-                  [](JobSetup& setup) { setup.threads = setup.cores; }};
-  }
-  const auto enough = smallest_cores(in.model, here, in.goal);
+  const JobSetup& here = in.here;
+  JobSetup cached = here;  // fetching is no concern of cores
+  cached.policy = CachePolicy::kNeverEvict;
+  cached.cache = in.model.measured().bytes;
+  const auto enough = smallest_cores(in.model, cached, in.prep_goal);
   const unsigned wanted = enough ? *enough : 2 * here.cores;
-  if (wanted <= here.cores) return std::nullopt;
+  if (here.threads < here.cores || wanted <= here.cores) return std::nullopt;
   const unsigned each = (wanted - here.cores + here.accelerators - 1) / here.accelerators;
-  return Change{fmt::format("{} per accelerator", counted(each, "more core")),
-                fmt::format("prep goes on {} then; {}", counted(here.cores + each * here.accelerators, "core"),
-                            wanted > in.model.prep().most_measured()
-                                ? fmt::format("measured up to {}, so this is extrapolated",
-                                              counted(in.model.prep().most_measured(), "thread"))
-                                : "as measured"),
-                "",
-                "",
-                true,
-                [each, &here](JobSetup& setup) { setup = with_cores(setup, here.cores + each * here.accelerators); }};
+  const unsigned all = here.cores + each * here.accelerators;
+  const unsigned measured = in.model.prep().most_measured();
+  return Change{.title = fmt::format("{} per accelerator", counted(each, "more core")),
+                .says = fmt::format("{} of a host prepare then; {}", counted(all, "core"),
+                                    all > measured ? fmt::format("measured was up to {}, the rest is extrapolated",
+                                                                 counted(measured, "thread"))
+                                                   : "as measured"),
+                .prep = true,
+                .apply = [all](JobSetup& setup) { setup = with_cores(setup, all); }};
 }
 
-Bytes budget_for(const Context& in, Bytes cache) {
-  return cache + in.job.overhead;
+// The largest cache that a learner can have on this machine.
+Bytes most_cache(const Context& in) {
+  const unsigned owners = in.job.has_host ? 1 : std::max(in.here.accelerators, 1u);
+  const auto most = static_cast<Bytes>(kBudgetOfMachine * static_cast<double>(in.job.machine_memory) / owners);
+  const Bytes all = in.model.measured().bytes;
+  const Bytes beside = in.job.budget(all) - std::min(all, in.job.budget(all));
+  return std::min(all, most - std::min(most, beside));
 }
 
 // As much memory as ends the fetch stall, or all of the machine's that a job may have.
 std::optional<Change> more_memory(const Context& in) {
-  const JobSetup& here = in.model.here();
-  const unsigned owners = in.job.has_host ? 1 : here.accelerators;
-  const auto most_budget =
-      static_cast<Bytes>(kBudgetOfMachine * static_cast<double>(in.job.machine_memory) / std::max(owners, 1u));
-  const Bytes most = std::min(in.model.measured().bytes, most_budget - std::min(most_budget, in.job.overhead));
+  const JobSetup& here = in.here;
+  const Bytes most = most_cache(in);
   const auto enough = smallest_cache(in.model, here, without_fetch(in.now));
   const Bytes cache = enough ? std::min(*enough, most) : most;
-  if (cache <= here.cache && here.policy == CachePolicy::kNeverEvict) return std::nullopt;
-  const bool ends = enough && *enough <= most;
-  const std::string budget = size_word(budget_for(in, cache));
-  return Change{fmt::format("cache {}", format_bytes(cache)),
-                fmt::format("a budget of {}: {}", budget,
-                            ends ? "no fetch stall from epoch 2 on"
-                                 : fmt::format("what this machine can give; {} would end the fetch stall",
-                                               enough ? format_bytes(*enough) : "no amount")),
-                run_line(in, " --memory " + budget),
-                python_line(in, fmt::format(", memory=\"{}\"", budget)),
-                false,
-                [cache](JobSetup& setup) {
-                  setup.policy = CachePolicy::kNeverEvict;
-                  setup.cache = std::max(setup.cache, cache);
-                }};
+  if (cache <= here.cache || here.policy != CachePolicy::kNeverEvict) return std::nullopt;
+  const std::string budget = size_word(in.job.budget(cache));
+  return Change{.title = fmt::format("cache {}", format_bytes(cache)),
+                .says = enough && *enough <= most
+                            ? fmt::format("a budget of {}; no fetch stall from epoch 2 on", budget)
+                            : fmt::format("a budget of {} is what this machine can give; {}", budget,
+                                          enough ? format_bytes(*enough) + " would end the fetch stall"
+                                                 : "no amount would end the fetch stall"),
+                .flags = {{"--memory", budget}},
+                .arguments = {{"memory", quoted(budget)}},
+                .apply = [cache](JobSetup& setup) { setup.cache = cache; }};
 }
 
+// Instead of the page cache, or of LRU.
 std::optional<Change> never_evict(const Context& in) {
-  const JobSetup& here = in.model.here();
-  if (here.policy != CachePolicy::kLru) return std::nullopt;
-  return Change{"evict nothing",
-                "every sample is used once an epoch, so whatever stays is as good as what goes; costs nothing",
-                run_line(in, " --eviction static"),
-                python_line(in, ", eviction=\"static\""),
-                false,
-                [](JobSetup& setup) { setup.policy = CachePolicy::kNeverEvict; }};
+  const JobSetup& here = in.here;
+  if (here.policy == CachePolicy::kNeverEvict) return std::nullopt;
+  const bool lru = here.policy == CachePolicy::kLru;
+  const Bytes cache = lru ? here.cache : most_cache(in);
+  Change change{
+      .title = lru ? "evict nothing" : fmt::format("cache {}", format_bytes(cache)),
+      .says = "every sample is used once an epoch: what stays is as good as what would come, and saves a read",
+      .apply = [cache](JobSetup& setup) {
+        setup.policy = CachePolicy::kNeverEvict;
+        setup.cache = cache;
+      }};
+  if (lru) {
+    change.flags = {{"--eviction", "static"}};
+    change.arguments = {{"eviction", quoted("static")}};
+  } else {
+    change.flags = {{"--memory", size_word(in.job.budget(cache))}};
+    change.arguments = {{"memory", quoted(size_word(in.job.budget(cache)))}, {"cache", "True"}};
+  }
+  return change;
 }
 
 std::optional<Change> one_cache(const Context& in) {
-  const JobSetup& here = in.model.here();
+  const JobSetup& here = in.here;
   if (in.job.has_host || here.accelerators < 2 || here.cache == 0) return std::nullopt;
-  return Change{"one cache for all learners of this machine",
-                fmt::format("{} put their memory together instead of keeping the same samples; costs nothing",
-                            counted(here.accelerators, "learner")),
-                run_line(in, " --host job"),
-                python_line(in, ", host=\"job\""),
-                false,
-                [](JobSetup& setup) { setup.cache *= setup.accelerators; }};
+  return Change{.title = "one cache for all learners of a machine",
+                .says = fmt::format("{} put their memory together instead of keeping the same samples; costs nothing",
+                                    counted(here.accelerators, "learner")),
+                .flags = {{"--host", "job"}},
+                .arguments = {{"host", quoted("job")}},
+                .apply = [](JobSetup& setup) { setup.cache *= setup.accelerators; }};
 }
 
 std::optional<Change> shared_by_hosts(const Context& in) {
-  const JobSetup& here = in.model.here();
+  const JobSetup& here = in.here;
   if (here.hosts < 2 || here.partitioned) return std::nullopt;
-  return Change{fmt::format("{} share their caches", counted(here.hosts, "host")),
-                in.model.measured().network.known()
-                    ? "each keeps other samples and gives them to the others"
-                    : "each keeps other samples and gives them to the others; the network was not measured, and is "
-                      "taken to be fast enough",
-                run_line(in, " --peers auto"),
-                python_line(in, ", peers=\"auto\""),
-                false,
-                [](JobSetup& setup) { setup.partitioned = true; }};
+  return Change{
+      .title = fmt::format("{} share their caches", counted(here.hosts, "host")),
+      .says = std::string("each keeps other samples and gives them to the others") +
+              (in.model.measured().network.known() ? "" : "; the network was not measured, and taken as fast"),
+      .flags = {{"--peers", "auto"}},
+      .arguments = {{"peers", quoted("auto")}},
+      .apply = [](JobSetup& setup) { setup.partitioned = true; }};
 }
 
 std::optional<Change> local_disk(const Context& in) {
-  const JobSetup& here = in.model.here();
+  const JobSetup& here = in.here;
   const Figure disk = in.model.measured().disk;
+  const Bytes all = in.model.measured().bytes;
   if (here.disk > 0 || !disk.known() || disk.value <= in.model.storage().value) return std::nullopt;
-  return Change{"keep samples on a local disk",
-                fmt::format("read at {:.0f} MB/s from epoch 2 on, and by later runs; takes up to {} there",
-                            disk.value / 1e6, format_bytes(in.model.measured().bytes)),
-                run_line(in, " --disk FOLDER"),
-                python_line(in, ", disk=\"FOLDER\""),
-                false,
-                [all = in.model.measured().bytes](JobSetup& setup) { setup.disk = all; }};
+  return Change{.title = "keep samples on a local disk",
+                .says = fmt::format("read at {:.0f} MB/s from epoch 2 on and in later runs; takes up to {} there",
+                                    disk.value / 1e6, format_bytes(all)),
+                .flags = {{"--disk", "FOLDER"}},
+                .arguments = {{"disk", quoted("FOLDER")}},
+                .apply = [all](JobSetup& setup) { setup.disk = all; }};
 }
 
 std::optional<Change> faster_storage(const Context& in) {
-  const auto enough = smallest_storage(in.model, in.model.here(), without_fetch(in.now));
-  const double now = in.model.here().storage.value_or(in.model.storage().value);
+  const auto enough = smallest_storage(in.model, in.here, without_fetch(in.now));
+  const double now = in.here.storage.value_or(in.model.storage().value);
   if (!enough || *enough <= now) return std::nullopt;
-  return Change{fmt::format("storage of {:.0f} MB/s", *enough / 1e6),
-                fmt::format("it gives {:.0f} MB/s now; with the rest no fetch stall in later epochs", now / 1e6),
-                "",
-                "",
-                false,
-                [rate = *enough](JobSetup& setup) { setup.storage = rate; }};
+  return Change{
+      .title = fmt::format("storage of {:.0f} MB/s", std::ceil(*enough / 1e6)),
+      .says = fmt::format("it must reach that, and gives {:.0f} MB/s; no fetch stall in later epochs then", now / 1e6),
+      .apply = [rate = *enough](JobSetup& setup) { setup.storage = rate; }};
 }
 
 std::optional<Change> bytes_out(const Context& in) {
-  if (in.job.bytes_flags.empty() || in.model.here().dtype != DType::kF32 || !in.model.knows(DType::kU8))
-    return std::nullopt;
-  return Change{"batches of u8",
-                "a quarter of the bytes, and the accelerator normalises; a line in the training script",
-                run_line(in, in.job.bytes_flags),
-                python_line(in, ", dtype=\"u8\""),
-                true,
-                [](JobSetup& setup) { setup.dtype = DType::kU8; }};
+  if (in.job.bytes_chain.empty() || in.here.dtype != DType::kF32 || !in.model.knows(DType::kU8)) return std::nullopt;
+  return Change{.title = "batches of u8",
+                .says = "the accelerator normalises, in a line of the training script; a quarter of the bytes",
+                .flags = {{"--dtype", "u8"}, {"--chain", in.job.bytes_chain}},
+                .arguments = {{"dtype", quoted("u8")}},
+                .prep = true,
+                .apply = [](JobSetup& setup) { setup.dtype = DType::kU8; }};
 }
 
 std::vector<Change> changes(const Context& in) {
   std::vector<Change> all;
-  for (const auto& make : {convert, more_cores, more_memory, never_evict, one_cache, shared_by_hosts, local_disk,
-                           faster_storage, bytes_out}) {
+  for (const auto& make : {convert, all_cores, more_cores, more_memory, never_evict, one_cache, shared_by_hosts,
+                           local_disk, faster_storage, bytes_out}) {
     if (auto change = make(in)) all.push_back(std::move(*change));
   }
   return all;
 }
 
-std::optional<Remedy> judge(const Context& in, const std::vector<const Change*>& parts) {
-  JobSetup setup = in.model.here();
-  Remedy remedy;
-  for (const Change* part : parts) {
-    part->apply(setup);
-    remedy.title += (remedy.title.empty() ? "" : ", and ") + part->title;
-    remedy.says += (remedy.says.empty() ? "" : "; ") + part->says;
-    remedy.command += remedy.command.empty() || part->command.empty() ? part->command : "; " + part->command;
-    remedy.python += remedy.python.empty() || part->python.empty() ? part->python : "; " + part->python;
-  }
+Change both(const Change& first, const Change& second) {
+  return {.title = first.title + ", and " + second.title,
+          .says = first.says + "; " + second.says,
+          .flags = merged(first.flags, second.flags),
+          .arguments = merged(first.arguments, second.arguments),
+          .converts = first.converts || second.converts,
+          .prep = false,
+          .apply = [first = first.apply, second = second.apply](JobSetup& setup) {
+            first(setup);
+            second(setup);
+          }};
+}
+
+std::optional<Remedy> judge(const Context& in, const Change& change) {
+  JobSetup setup = in.here;
+  change.apply(setup);
   const auto made = in.model.predict(setup);
   if (!made) return std::nullopt;
-  remedy.rate = made->stalls.rate;
-  remedy.gain = remedy.rate / in.now.stalls.rate - 1;
-  const bool ends = made->stalls.busy >= kNoStall;
-  remedy.title += fmt::format(": +{:.0f} %{}", 100 * remedy.gain, ends ? ", no stall" : "");
-  return remedy.gain >= kWorthwhile ? std::optional(remedy) : std::nullopt;
+  const double gain = made->stalls.rate / in.now.stalls.rate - 1;
+  if (gain < kWorthwhile) return std::nullopt;
+  return Remedy{.title = fmt::format("{}: +{:.0f} %{}", change.title, 100 * gain,
+                                     made->stalls.busy >= kNoStall ? ", no stall" : ""),
+                .gain = gain,
+                .rate = made->stalls.rate,
+                .says = change.says,
+                .command = command_line(in.job, change),
+                .python = python_line(in.job, change)};
 }
 
-double gain_of(const Context& in, const Change& change) {
-  const auto remedy = judge(in, {&change});
-  return remedy ? remedy->gain : 0;
-}
-
-// One for fetching with one for prep: where both limit about equally, neither alone brings much.
-void add_pairs(const Context& in, const std::vector<Change>& all, std::vector<Remedy>& found) {
-  for (const Change& fetch : all) {
-    for (const Change& prep : all) {
-      if (fetch.prep || !prep.prep) continue;
-      const auto both = judge(in, {&prep, &fetch});
-      const double better = std::max(gain_of(in, fetch), gain_of(in, prep));
-      if (both && both->gain > better + kTogether) found.push_back(*both);
+// One for prep, and one for fetching as it is needed then: where both limit about equally, neither alone brings much.
+std::vector<Remedy> pairs(const Context& in) {
+  std::vector<Remedy> found;
+  Context wide = in;
+  wide.prep_goal = in.now.accelerator;
+  for (const Change& prep : changes(wide)) {
+    Context after = wide;
+    prep.apply(after.here);
+    const auto then = in.model.predict(after.here);
+    if (!prep.prep || !then) continue;
+    after.now = *then;
+    for (const Change& fetch : changes(after)) {
+      if (fetch.prep) continue;
+      if (auto remedy = judge(in, both(prep, fetch))) found.push_back(std::move(*remedy));
     }
   }
+  return found;
 }
 
 }  // namespace
@@ -248,14 +294,18 @@ void add_pairs(const Context& in, const std::vector<Change>& all, std::vector<Re
 std::vector<Remedy> remedies(const Model& model, const JobText& job) {
   const auto now = model.predict(model.here());
   if (!now || now->stalls.bound == Bound::kAccelerator) return {};
-  const double goal = std::isfinite(now->accelerator) ? now->accelerator : std::max(now->fetch, now->prep);
-  const Context in{model, job, *now, goal};
-  const std::vector<Change> all = changes(in);
+  const Context in{model, job, model.here(), *now, without_prep(*now)};
   std::vector<Remedy> found;
-  for (const Change& change : all) {
-    if (auto remedy = judge(in, {&change})) found.push_back(std::move(*remedy));
+  double best = 0;
+  for (const Change& change : changes(in)) {
+    if (auto remedy = judge(in, change)) found.push_back(std::move(*remedy));
+    if (!found.empty()) best = std::max(best, found.back().gain);
   }
-  add_pairs(in, all, found);
+  if (std::isfinite(now->accelerator)) {
+    for (Remedy& pair : pairs(in)) {
+      if (pair.gain > best + kTogether) found.push_back(std::move(pair));
+    }
+  }
   std::ranges::stable_sort(found, std::greater<>(), &Remedy::gain);
   if (found.size() > kMostRemedies) found.resize(kMostRemedies);
   return found;

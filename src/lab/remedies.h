@@ -1,6 +1,7 @@
 // What to change: every remedy alone, and pairs where one alone is not enough, with what they would bring. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,17 +9,23 @@
 
 namespace foreload {
 
+// A flag of the command, or an argument of Python.
+struct Setting {
+  std::string name;
+  std::string value;  // as it is written there; empty: it has none
+};
+
 // What the command line was, as far as a remedy repeats it.
 struct JobText {
-  std::string uri;               // as a word of a shell
-  std::string flags;             // the other flags, " --batch 256 --accelerator 900"
-  std::string python_uri;        // as a literal
-  std::string python_arguments;  // the others, ", batch_size=256"
-  std::string converted;         // where records would go: a word of a shell, and of Python without its quotes
-  std::string bytes_flags;       // " --dtype u8 --chain '…'": with which batches are bytes; empty: they can not be
-  bool has_host = false;         // learners of this machine share their cache
+  std::string uri;                 // as a word of a shell
+  std::string python_uri;          // as a literal
+  std::vector<Setting> flags;      // the others, {"--batch", "256"}
+  std::vector<Setting> arguments;  // the same for Python, {"batch_size", "256"}
+  std::string converted;           // where records would go; good for both
+  std::string bytes_chain;         // the chain for batches of u8, as a word of a shell; empty: there is none
+  bool has_host = false;           // learners of this machine share their cache
   Bytes machine_memory = 0;
-  Bytes overhead = 0;  // of a learner's budget, beside its cache
+  std::function<Bytes(Bytes)> budget;  // of a learner, with which it keeps so many bytes of samples
 };
 
 struct Remedy {

@@ -10,13 +10,14 @@ namespace foreload {
 namespace {
 
 const JobText kJob{.uri = "data",
-                   .flags = " --batch 64",
                    .python_uri = "\"data\"",
-                   .python_arguments = ", batch_size=64",
+                   .flags = {{"--batch", "64"}, {"--memory", "1GiB"}},
+                   .arguments = {{"batch_size", "64"}},
                    .converted = "data-records",
+                   .bytes_chain = "'resize(8)'",
                    .has_host = false,
                    .machine_memory = 64_GiB,
-                   .overhead = 100_MiB};
+                   .budget = [](Bytes cache) { return cache + 100_MiB; }};
 
 const FormCosts kForms{
     .raw = {100e3, 0.002, 100e3}, .record = {100e3, 0.002, 100e3}, .crop_addressable = {50e3, 0.001, 100e3}};
@@ -61,7 +62,7 @@ TEST(RemediesTest, IdleCoresAreUsedFirst) {
   const auto found = remedies(Model(round_numbers(), setup), kJob);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].title, "use all 4 cores: +100 %, no stall");
-  EXPECT_EQ(found[0].command, "foreload run data --batch 64 --workers 4");
+  EXPECT_EQ(found[0].command, "foreload run data --batch 64 --memory 1GiB --workers 4");
 }
 
 // 400/s from storage and 500/s from one core: more cores alone bring nothing, memory a quarter, both all.
@@ -69,9 +70,32 @@ TEST(RemediesTest, WhereBothLimitTheyGoTogether) {
   JobSetup setup = round_setup();
   setup.cores = setup.threads = 1;
   const auto found = remedies(Model(round_numbers(), setup), kJob);
-  ASSERT_FALSE(found.empty());
-  EXPECT_NEAR(found[0].gain, 0.25, 1e-5);
+  const Remedy* pair = find(found, "1 more core per accelerator, and cache 572.2 MiB: +150 %, no stall");
+  ASSERT_NE(pair, nullptr);
+  EXPECT_EQ(pair->command, "foreload run data --batch 64 --memory 673MiB");
+  EXPECT_NEAR(find(found, "cache 190.7 MiB")->gain, 0.25, 1e-5);
   EXPECT_EQ(find(found, "1 more core per accelerator: "), nullptr);
+}
+
+TEST(RemediesTest, ConvertedAndCachedIsOneCommand) {
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  const auto found = remedies(Model(round_numbers(), setup, kForms), kJob);
+  const Remedy* pair = find(found, "convert, and cache");
+  ASSERT_NE(pair, nullptr);
+  EXPECT_EQ(pair->command,
+            "foreload convert data data-records && foreload run data-records --batch 64 --memory 291MiB");
+  EXPECT_EQ(pair->python, "foreload.DataLoader(\"data-records\", batch_size=64, memory=\"291MiB\")");
+}
+
+// 300/s of prep, 400/s from storage: as many cores as storage can use.
+TEST(RemediesTest, NoMoreCoresThanFetchingCanUse) {
+  Measured measured = round_numbers();
+  measured.prep = {{1, sure(300)}};
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  const auto found = remedies(Model(measured, setup), kJob);
+  EXPECT_NE(find(found, "1 more core per accelerator: +33 %"), nullptr);
 }
 
 TEST(RemediesTest, WhatBringsNothingIsNotNamed) {
@@ -85,7 +109,7 @@ TEST(RemediesTest, WhatBringsNothingIsNotNamed) {
 TEST(RemediesTest, NoMoreMemoryThanTheMachineHasIsAdvised) {
   JobText job = kJob;
   job.machine_memory = 500'000'000;
-  job.overhead = 100'000'000;
+  job.budget = [](Bytes cache) { return cache + 100'000'000; };
   const auto found = remedies(Model(round_numbers(), round_setup()), job);
   const Remedy* cache = find(found, "cache 286.1 MiB");  // 0.8 · 500 MB − 100 MB
   ASSERT_NE(cache, nullptr);
