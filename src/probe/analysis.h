@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,20 +18,21 @@ namespace foreload {
 
 struct MeasureOptions {
   Bytes most_bytes = 2'000'000'000;          // read in all
-  Duration time = std::chrono::seconds(50);  // for everything, without opening the dataset; half of it is rarely needed
+  Duration time = std::chrono::seconds(50);  // for everything after the dataset is open; a third is usually enough
   std::string scratch{};                     // where temporary folders are made; empty: TMPDIR, or /tmp
   double accelerator = 0;                    // samples per second, as given; copied. 0: not known
   std::function<void(const std::string& stage, double share)> progress{};  // share: of the whole, 0 … 1
-  std::function<bool()> stop{};                                            // asked often; true ends with kCancelled
+  std::function<void()> opened{};  // the dataset is open: from here on, stop() is heeded and temporary folders exist
+  std::function<bool()> stop{};    // asked often; true ends with kCancelled
 };
 
 // `options` as for Loader::open: dataset, chain, dtype, batch, seed, disk, storage, io, … Opens the dataset first.
 Result<Measured> measure(const LoaderOptions& options, const MeasureOptions& how);
 
-// One pass over the same samples, in one form, cold where that is possible.
+// One pass over the same samples, in one form, nothing kept, cold where that is possible.
 struct FormRun {
-  std::uint64_t requests = 0;  // to storage
-  Bytes bytes = 0;             // read from it
+  std::uint64_t requests = 0;  // to storage: reads, and files opened for one of them
+  Bytes bytes = 0;             // read
   Bytes stored = 0;            // that the samples take there
   double cpu_seconds = 0;
   double samples_per_s = 0;
@@ -54,19 +56,24 @@ Result<Forms> compare_forms(const LoaderOptions& options, const MeasureOptions& 
 
 struct RateOptions {
   double accelerator = 0;                    // samples per second of an emulated one; 0: takes batches at once
+  std::uint64_t most_samples = 0;            // of the dataset, chosen by the seed; 0: all that the options name
+  std::optional<double> cached{};            // share of their bytes that is kept in memory; nothing: as the options say
   Epoch warm_up = 1;                         // epochs that do not count: the cache fills
-  Epoch most_epochs = 4;                     // that count
-  Duration time = std::chrono::seconds(20);  // after which no further epoch begins, once one counts
+  Epoch most_epochs = 5;                     // that count
+  Duration time = std::chrono::seconds(10);  // after which no further epoch begins, once three count
   std::function<bool()> stop{};
 };
 
-// What the real loader delivers: samples per second of whole epochs, each a window. `options.epochs` is ignored: the
-// loader reads ahead beyond the last epoch, as in the middle of a training.
+// What the real loader delivers: every epoch is a window. `LoaderOptions::epochs` is ignored: the loader reads ahead
+// beyond the last one, as in the middle of a training.
 struct MeasuredRate {
   Figure samples_per_s;
+  std::uint64_t samples = 0;  // of an epoch
+  Bytes bytes = 0;
+  double cached = 0;       // share of the bytes that came from memory
   double fetch_stall = 0;  // shares of the wall time
   double prep_stall = 0;
-  double cached = 0;  // share of the dataset's bytes that is kept in memory
+  double cpu_seconds = 0;  // of this process, per sample
 };
 Result<MeasuredRate> measured_rate(LoaderOptions options, const RateOptions& how);
 
