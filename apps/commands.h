@@ -12,5 +12,6 @@ Command run_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 Command agent_command(CLI::App& app);
 Command top_command(CLI::App& app);
+Command doctor_command(CLI::App& app);
 
 }  // namespace foreload
