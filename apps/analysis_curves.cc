@@ -38,12 +38,16 @@ Makeup makeup_of(const JsonNode& node) {
   return makeup;
 }
 
-std::string with_unit(double x, const std::string& unit) {
+// "48 GB", "1 core".
+std::string with_unit(double x, std::string unit) {
+  const bool plural = unit.ends_with('s') && unit.find('/') == std::string::npos;
+  if (x == 1 && plural) unit.pop_back();
   return short_number(x) + (unit.empty() ? "" : "\u00A0" + unit);
 }
 
-std::string read_out(const JsonNode& point, double x, double rate, const std::string& unit) {
-  std::string text = fmt::format("{}: {} samples/s", with_unit(x, unit), short_number(rate));
+// Short, because the unit of x stands beside it.
+std::string read_out(const JsonNode& point, double x, double rate) {
+  std::string text = fmt::format("{}: {} samples/s", short_number(x), short_number(rate));
   if (const auto busy = point["utilisation"].number()) text += fmt::format(", {} busy", percent(*busy));
   return text;
 }
@@ -64,7 +68,7 @@ LineChart chart_of(const JsonNode& what_if) {
   for (const JsonNode& point : what_if["points"].items()) {
     const double x = point["x"].number().value_or(kUnknown);
     const Makeup makeup = makeup_of(point);
-    delivered.points.push_back({x, makeup.rate, read_out(point, x, makeup.rate, unit)});
+    delivered.points.push_back({x, makeup.rate, read_out(point, x, makeup.rate)});
     ceiling.points.push_back({x, makeup.ceiling, ""});
     const double between = makeup.rate + makeup.lost_to_prep;
     prep.points.push_back({x, makeup.rate, between});
@@ -82,16 +86,16 @@ Table numbers_of(const JsonNode& what_if) {
                  {"busy", true},
                  {"waits for storage", true},
                  {"waits for prep", true}},
-                {}};
+                {{}}};
   for (const JsonNode& point : what_if["points"].items()) {
-    std::vector<Cell> row;
+    Row row;
     for (const char* const field : {"x", "samples_per_s"}) {
       const auto number = point[field].number();
       row.push_back(number ? Cell{"", {point[field].shown_as(short_number(*number))}} : Cell{"–", {}});
     }
     for (const char* const field : {"utilisation", "fetch_stall", "prep_stall"})
       row.push_back({"–", share_of(point[field])});
-    content.rows.push_back(row);
+    content.groups[0].rows.push_back(row);
   }
   return content;
 }
@@ -148,7 +152,7 @@ struct Form {
 // One kind of cost, for every form that was tried.
 BarGroup group_of(const JsonNode& tried, const char* title, const char* field, std::string (*shown)(double)) {
   const std::vector<Form> kForms = {{"raw", "raw files", Tone::kQuiet},
-                                    {"record", "records", Tone::kFirst},
+                                    {"record", "records", Tone::kFourth},
                                     {"crop_addressable", "crop-addressable", Tone::kFourth}};
   BarGroup group{title, {}};
   for (const Form& form : kForms) {

@@ -120,9 +120,8 @@ Element rates_of(const JsonNode& prediction) {
     const char* says;
     Tone tone;
   };
-  const std::vector<Rate> kRates = {{"fetch", "Storage and caches deliver", kFetchTone},
-                                    {"prep", "The cores prepare", kPrepTone},
-                                    {"accelerator", "The accelerator takes", kBusyTone}};
+  const std::vector<Rate> kRates = {
+      {"fetch", "Fetching", kFetchTone}, {"prep", "Preparing", kPrepTone}, {"accelerator", "Accelerator", kBusyTone}};
   std::vector<BarRow> rows;
   for (const Rate& rate : kRates) {
     const JsonNode node = prediction[fmt::format("{}_samples_per_s", rate.name)];

@@ -86,15 +86,15 @@ void add_prices(Page& page, const JsonNode& analysis) {
   const std::vector<JsonNode> setups = {prices["here"], prices["cheapest"]};
   const auto fields = fields_of(setups);
   if (fields.empty()) return;
-  Table content{"Prices", {{"", false}}, {}};
+  Table content{"Prices", {{"", false}}, {{}}};
   for (const std::string& field : fields)
     content.columns.push_back({heading_of(field, prices["currency"].text()), true});
   constexpr std::array<const char*, 2> kNames = {"As it is", "Cheapest that keeps the accelerator busy"};
   for (std::size_t i = 0; i < setups.size(); ++i) {
     if (!setups[i].is_there()) continue;
-    std::vector<Cell> row = {{kNames[i], {}}};
+    Row row = {{kNames[i], {}}};
     for (const std::string& field : fields) row.push_back(cell_of(field, setups[i][field]));
-    content.rows.push_back(row);
+    content.groups[0].rows.push_back(row);
   }
   page.section("prices", "What it costs", "By the prices that were given.", table(content));
 }

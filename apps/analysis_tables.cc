@@ -42,7 +42,7 @@ Cell range_cell(const JsonNode& row) {
   return {"", {row["low"].shown_as(short_number(*low)), row["high"].shown_as(short_number(*high))}};
 }
 
-std::vector<Cell> measured_row(const JsonNode& row) {
+Row measured_row(const JsonNode& row) {
   return {{row["name"].text(), {}},
           number_cell(row["value"], row["unit"].text()),
           range_cell(row),
@@ -63,7 +63,7 @@ std::vector<std::string> groups_of(const std::vector<JsonNode>& rows) {
 
 class Facts {
  public:
-  explicit Facts(const std::string& title) : title_(title) {}
+  explicit Facts(const std::string& title) : title_(title) { list_.set("class", "facts"); }
 
   void text(const std::string& name, const JsonNode& node) {
     if (!node.text().empty()) add(name, Element("dd").text(node.text()));
@@ -75,8 +75,7 @@ class Facts {
   // Into `content`, if there is any.
   void end(Element& content) const {
     if (list_.is_empty()) return;
-    Element list("dl");
-    content.add(Element("h3").text(title_)).add(list.set("class", "facts").add(list_));
+    content.add(Element("h3").text(title_)).add(list_);
   }
 
  private:
@@ -85,7 +84,7 @@ class Facts {
   }
 
   std::string title_;
-  Element list_{"div"};
+  Element list_{"dl"};
 };
 
 void add_dataset(Element& content, const JsonNode& dataset) {
@@ -130,40 +129,38 @@ void add_job(Element& content, const JsonNode& job) {
 }  // namespace
 
 void add_check(Page& page, const JsonNode& analysis) {
-  Table content{
-      "Predicted against measured", {{"point", false}, {"predicted", true}, {"measured", true}, {"off by", true}}, {}};
+  RowGroup points;
   for (const JsonNode& point : analysis["check"].items()) {
-    content.rows.push_back({{point["point"].text(), {}},
-                            number_cell(point["predicted"], "samples/s"),
-                            number_cell(point["measured"], "samples/s"),
-                            {"–", share_of(point["off"])}});
+    points.rows.push_back({{point["point"].text(), {}},
+                           number_cell(point["predicted"], "samples/s"),
+                           number_cell(point["measured"], "samples/s"),
+                           {"–", share_of(point["off"])}});
   }
-  if (content.rows.empty()) return;
+  if (points.rows.empty()) return;
+  const Table content{"Predicted against measured",
+                      {{"point", false}, {"predicted", true}, {"measured", true}, {"off by", true}},
+                      {points}};
   page.section("check", "Predicted against measured",
                "The loader was run for real at these points, after it was predicted.", table(content));
 }
 
 void add_measured(Page& page, const JsonNode& analysis) {
   const auto rows = analysis["measured"].items();
-  Element content("div");
-  content.set("class", "epochs");
-  for (const std::string& group : groups_of(rows)) {
-    Table part{group_title(group),
-               {{group_title(group), false},
-                {"median", true},
-                {"95 % range", true},
-                {"sure to", true},
-                {"windows", true},
-                {"how", false}},
-               {}};
+  if (rows.empty()) return;
+  Table content{
+      "What was measured",
+      {{"", false}, {"median", true}, {"95 % range", true}, {"sure to", true}, {"windows", true}, {"how", false}},
+      {}};
+  for (const std::string& name : groups_of(rows)) {
+    RowGroup group{group_title(name), {}};
     for (const JsonNode& row : rows) {
-      if (row["group"].text() == group) part.rows.push_back(measured_row(row));
+      if (row["group"].text() == name) group.rows.push_back(measured_row(row));
     }
-    content.add(table(part));
+    content.groups.push_back(group);
   }
-  if (content.is_empty()) return;
   page.section("measured", "What was measured",
-               "The median of repeated short windows, and the range in which it lies with 95 % confidence.", content);
+               "The median of repeated short windows, and the range in which it lies with 95 % confidence.",
+               table(content));
 }
 
 void add_missing(Page& page, const JsonNode& analysis) {

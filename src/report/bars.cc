@@ -10,9 +10,6 @@ namespace foreload {
 
 namespace {
 
-// A label needs this share of the width, so that it fits on a screen of 320 pixels.
-constexpr double kLeastLabelled = 0.14;
-
 double counted_size(const BarPart& part) {
   return is_drawable(part.size) ? std::max(part.size, 0.0) : 0;
 }
@@ -46,22 +43,6 @@ Element drawn_parts(const std::vector<BarPart>& parts, double whole, const std::
   return picture;
 }
 
-Element labels_below(const std::vector<BarPart>& parts, double whole) {
-  Element picture("svg");
-  picture.set("class", "bar-labels").set("aria-hidden", "true");
-  double from = 0;
-  for (const BarPart& part : parts) {
-    const double share = whole > 0 ? std::min(counted_size(part) / whole, 1 - from) : 0;
-    if (share >= kLeastLabelled) {
-      Element label("text");
-      label.set("x", hundredths(from + share / 2)).set("y", 14.0).set("text-anchor", "middle");
-      picture.add(label.text(percent(share)));
-    }
-    from += std::max(share, 0.0);
-  }
-  return picture;
-}
-
 double largest_sum(const std::vector<BarRow>& rows) {
   double largest = 0;
   for (const BarRow& row : rows) largest = std::max(largest, sum_of(row.parts));
@@ -73,7 +54,7 @@ double largest_sum(const std::vector<BarRow>& rows) {
 Element stacked_bar(const std::vector<BarPart>& parts, double whole, const std::string& says) {
   Element group("div");
   group.set("class", "stacked");
-  return group.add(drawn_parts(parts, whole, says)).add(labels_below(parts, whole));
+  return group.add(drawn_parts(parts, whole, says));
 }
 
 Element bar_rows(const std::vector<BarRow>& rows) {

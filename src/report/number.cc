@@ -13,16 +13,6 @@ constexpr const char* kNoNumber = "–";
 constexpr const char* kMinus = "−";
 constexpr const char* kBlank = "\u00A0";  // that breaks no line
 
-// Thousands apart, digits behind the point kept; no sign.
-std::string grouped(std::string digits) {
-  const std::size_t point = std::min(digits.find('.'), digits.size());
-  for (std::size_t place = point; place > 3;) {
-    place -= 3;
-    digits.insert(place, 1, ',');
-  }
-  return digits;
-}
-
 std::string without_zeros(std::string digits) {
   if (digits.find('.') == std::string::npos) return digits;
   digits.erase(digits.find_last_not_of('0') + 1);
@@ -52,6 +42,15 @@ std::string with_sign(double value, const std::string& magnitude) {
 }
 
 }  // namespace
+
+std::string grouped(std::string digits) {
+  const std::size_t point = std::min(digits.find('.'), digits.size());
+  for (std::size_t place = point; place > 3;) {
+    place -= 3;
+    digits.insert(place, 1, ',');
+  }
+  return digits;
+}
 
 std::string short_number(double value) {
   return std::isfinite(value) ? with_sign(value, magnitude_text(std::abs(value))) : kNoNumber;

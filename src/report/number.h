@@ -8,6 +8,8 @@
 
 namespace foreload {
 
+// "1240.5" → "1,240.5".
+std::string grouped(std::string digits);
 // Three digits or so: "812", "1,240", "41.5", "0.08", "1.2e+18"; "–" for what is no finite number.
 std::string short_number(double value);
 // A share of one: "41 %", "0.3 %"; "–" as above.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "report/number.h"
 #include "report/text_width.h"
 
 namespace foreload {
@@ -75,7 +76,7 @@ std::string label_of(double value, Step step, double largest) {
   if (largest >= 1e15 || step.exponent < -4) return fmt::format("{:.6g}", value);
   const Count count = count_for(largest);
   const int decimals = std::max(0, count.exponent - step.exponent);
-  const std::string digits = fmt::format("{:.{}f}", std::abs(value) / power_of_ten(count.exponent), decimals);
+  const std::string digits = grouped(fmt::format("{:.{}f}", std::abs(value) / power_of_ten(count.exponent), decimals));
   return fmt::format("{}{}{}{}", value < 0 ? "−" : "", digits, *count.letter == '\0' ? "" : "\u00A0", count.letter);
 }
 

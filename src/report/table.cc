@@ -27,19 +27,29 @@ Element cell_of(const Cell& cell, bool is_heading, bool is_number) {
   return element;
 }
 
-}  // namespace
-
-Element table(const Table& content) {
+Element body_of(const RowGroup& group, const std::vector<Column>& columns) {
   Element body("tbody");
-  for (const auto& cells : content.rows) {
+  if (!group.title.empty()) {
+    Element heading("th");
+    heading.set("class", "group").set("scope", "rowgroup").set("colspan", std::to_string(columns.size()));
+    body.add(Element("tr").add(heading.text(group.title)));
+  }
+  for (const Row& cells : group.rows) {
     Element row("tr");
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      row.add(cell_of(cells[i], i == 0, i < content.columns.size() && content.columns[i].is_number));
+      row.add(cell_of(cells[i], i == 0, i < columns.size() && columns[i].is_number));
     }
     body.add(row);
   }
+  return body;
+}
+
+}  // namespace
+
+Element table(const Table& content) {
   Element drawn("table");
-  drawn.add(Element("caption").text(content.caption)).add(head_of(content)).add(body);
+  drawn.add(Element("caption").text(content.caption)).add(head_of(content));
+  for (const RowGroup& group : content.groups) drawn.add(body_of(group, content.columns));
   Element frame("div");
   return frame.set("class", "wide")
       .set("tabindex", "0")

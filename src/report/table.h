@@ -1,7 +1,6 @@
 // A table of text and numbers; wider than its place, it scrolls.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,10 +19,17 @@ struct Cell {
   std::vector<Number> numbers;  // instead of the text: one, or two with "–" between them
 };
 
+using Row = std::vector<Cell>;  // the first cell is its heading
+
+struct RowGroup {
+  std::string title;  // over its rows; may be empty
+  std::vector<Row> rows;
+};
+
 struct Table {
   std::string caption;  // for those who can not see it
   std::vector<Column> columns;
-  std::vector<std::vector<Cell>> rows;  // the first cell is the row's heading
+  std::vector<RowGroup> groups;
 };
 
 Element table(const Table& content);
