@@ -68,8 +68,8 @@ Json measured_json(const Measured& m) {
   for (const PrepStage& stage : m.stages)
     rows.add(stage.name, "prep", stage.seconds, 1e3, "ms", how_of_stage(stage.name));
   for (const PrepAt& at : m.prep) {
-    rows.add(fmt::format("prep, {} {}", at.threads, at.threads == 1 ? "thread" : "threads"), "prep", at.samples_per_s, 1,
-             "samples/s", "the whole chain behind a loader whose samples are in memory");
+    rows.add(fmt::format("prep, {} {}", at.threads, at.threads == 1 ? "thread" : "threads"), "prep", at.samples_per_s,
+             1, "samples/s", "the whole chain behind a loader whose samples are in memory");
   }
   rows.add("accelerator", "accelerator", m.accelerator, 1, "samples/s", "as given");
   return rows.take();

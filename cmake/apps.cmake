@@ -8,9 +8,14 @@ add_executable(foreload_cli
   apps/accelerator.cc
   apps/agent.cc
   apps/analysis_curves.cc
+  apps/analysis_json.cc
   apps/analysis_page.cc
   apps/analysis_remedies.cc
+  apps/analysis_summary.cc
   apps/analysis_tables.cc
+  apps/analyze.cc
+  apps/analyze_check.cc
+  apps/analyze_words.cc
   apps/background.cc
   apps/bench.cc
   apps/command.cc

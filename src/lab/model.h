@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "foreload/transform.h"
 #include "lab/measured.h"
@@ -90,6 +91,8 @@ class Model {
   const Measured& measured() const { return measured_; }
   const JobSetup& here() const { return here_; }
   const PrepCurve& prep() const { return prep_; }
+  // The same model of other figures, such as those of a part of the dataset.
+  Model of(Measured measured) const { return Model(std::move(measured), here_, forms_); }
   double mean_bytes() const;
   Figure storage() const;  // bytes per second of one host, at the best depth
 

@@ -223,11 +223,11 @@ std::optional<Change> faster_storage(const Context& in) {
 }
 
 std::optional<Change> bytes_out(const Context& in) {
-  if (in.job.bytes_chain.empty() || in.here.dtype != DType::kF32 || !in.model.knows(DType::kU8)) return std::nullopt;
+  if (in.job.bytes_flags.empty() || in.here.dtype != DType::kF32 || !in.model.knows(DType::kU8)) return std::nullopt;
   return Change{.title = "batches of u8",
                 .says = "the accelerator normalises, in a line of the training script; a quarter of the bytes",
-                .flags = {{"--dtype", "u8"}, {"--chain", in.job.bytes_chain}},
-                .arguments = {{"dtype", quoted("u8")}},
+                .flags = in.job.bytes_flags,
+                .arguments = in.job.bytes_arguments,
                 .prep = true,
                 .apply = [](JobSetup& setup) { setup.dtype = DType::kU8; }};
 }

@@ -17,13 +17,14 @@ struct Setting {
 
 // What the command line was, as far as a remedy repeats it.
 struct JobText {
-  std::string uri;                 // as a word of a shell
-  std::string python_uri;          // as a literal
-  std::vector<Setting> flags;      // the others, {"--batch", "256"}
-  std::vector<Setting> arguments;  // the same for Python, {"batch_size", "256"}
-  std::string converted;           // where records would go; good for both
-  std::string bytes_chain;         // the chain for batches of u8, as a word of a shell; empty: there is none
-  bool has_host = false;           // learners of this machine share their cache
+  std::string uri;                   // as a word of a shell
+  std::string python_uri;            // as a literal
+  std::vector<Setting> flags;        // the others, {"--batch", "256"}
+  std::vector<Setting> arguments;    // the same for Python, {"batch_size", "256"}
+  std::string converted;             // where records would go; good for both
+  std::vector<Setting> bytes_flags;  // with which batches are u8; none: they can not be
+  std::vector<Setting> bytes_arguments;
+  bool has_host = false;  // learners of this machine share their cache
   Bytes machine_memory = 0;
   std::function<Bytes(Bytes)> budget;  // of a learner, with which it keeps so many bytes of samples
 };
