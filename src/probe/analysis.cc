@@ -83,8 +83,7 @@ Status Measurement::measure_prep() {
 Status Measurement::measure_disk() {
   allowance_.tell("disk tier", 0.92);
   FORELOAD_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make(options_.disk));
-  FORELOAD_ASSIGN(const auto source,
-                  open_source({.datasets = {specimen_->raw()}, .index_folder = specimen_->folder()}));
+  FORELOAD_ASSIGN(const auto source, open_source({.datasets = {specimen_->raw()}}));
   FORELOAD_ASSIGN(const auto path, DiskPath::open(*source, {.folder = folder.path(), .direct = true}));
   const Bytes most = allowance_.bytes(kDiskBytes);
   const auto window = [&]() -> Result<std::optional<double>> {
