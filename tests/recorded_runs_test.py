@@ -89,11 +89,15 @@ class LimitTest(RecordedRunTest):
         for told, own in zip(record["epochs"], run["epochs"]):
             self.assertEqual(told["samples"], own["samples"])
             self.assertEqual(told["batches"], own["batches"])
+            # What is read ahead of need while an epoch ends counts for it or for the next.
             for origin, length in own["bytes"].items():
-                self.assertEqual(told["bytes"][origin], length, f"epoch {told['epoch']}, {origin}")
+                self.assertLessEqual(abs(told["bytes"][origin] - length), own["filled_bytes"], f"{told} {own}")
             self.assertAlmostEqual(told["seconds"], own["seconds"], delta=0.02 + 0.02 * own["seconds"])
             for cause in ("fetch", "prep"):
                 self.assertAlmostEqual(told["stall"][cause], own["stall"][cause], delta=0.03)
+        for origin in ("memory", "disk", "peer", "source"):
+            self.assertEqual(sum(told["bytes"][origin] for told in record["epochs"]),
+                             sum(own["bytes"][origin] for own in run["epochs"]), origin)
         self.assertEqual(sum(window["batches"] for window in record["windows"]["list"]),
                          sum(epoch["batches"] for epoch in run["epochs"]))
 
