@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -76,23 +77,37 @@ bool DiskPath::ask_next() {
   return tiers_->start_next(Origin::kDisk, now()).has_value();
 }
 
-Result<double> DiskPath::rate(Duration duration) {
+Result<ReadWindow> DiskPath::window(Bytes bytes, Duration time) {
   std::vector<Arrival> arrivals;
-  Bytes bytes = 0;
-  const Time start = now();
-  while (now() - start < duration) {
+  ReadWindow window;
+  Time last = window_start_;
+  while (window.bytes < bytes && last - window_start_ < time) {
     while (tiers_->in_flight() < options_.depth) (void)ask_next();
     tiers_->wait(arrivals, kNever);
     for (const Arrival& arrival : arrivals) {
       if (!arrival.status.ok()) return arrival.status.error();
       if (arrival.origin != Origin::kDisk) return Error{Code::kIo, "the disk cache has lost a sample"};
-      bytes += arrival.length;
+      window.bytes += arrival.length;
+      ++window.samples;
     }
     arrivals.clear();
+    last = now();
   }
-  const double elapsed = seconds(now() - start);
+  window.elapsed = last - window_start_;
+  window_start_ = last;
+  return window;
+}
+
+void DiskPath::rest() {
   tiers_->drain();
-  return static_cast<double>(bytes) / elapsed;
+  window_start_ = now();
+}
+
+Result<double> DiskPath::rate(Duration duration) {
+  rest();
+  FORELOAD_ASSIGN(const ReadWindow read, window(std::numeric_limits<Bytes>::max(), duration));
+  rest();
+  return read.bytes_per_s();
 }
 
 Result<double> fio_rate(const FioJob& job) {
