@@ -41,8 +41,8 @@ struct LearnersStory {
 
   // What would be gained if all waited equally long.
   double lost() const { return longest_wait - mean_wait; }
-  // More than a twentieth of the time, and at least half of what is waited for.
-  bool is_unequal() const { return lost() > 0.05 * seconds && lost() >= 0.5 * longest_wait; }
+  // More than a twentieth of the time, and at least a quarter of what is waited for.
+  bool is_unequal() const { return lost() > 0.05 * seconds && lost() >= 0.25 * longest_wait; }
 };
 
 // REQUIRES: the stories were told with their steps.
