@@ -43,6 +43,7 @@ data { white-space: nowrap; }
 .key { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 1.25rem 2rem; margin: 1.75rem 0 0; padding-top: 1.25rem; border-top: 1px solid var(--rule); }
 .key dt { font-size: 0.875rem; line-height: 1.3; }
 .key dd { margin: 0.125rem 0 0; font-size: 1.625rem; line-height: 1.25; font-weight: 620; letter-spacing: -0.01em; }
+.key data { white-space: normal; }
 .key dd small { display: block; font-size: 0.875rem; font-weight: 400; letter-spacing: 0; color: var(--soft); }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); gap: 1rem 2rem; margin: 0 0 1.75rem; }
 .facts dt { font-size: 0.875rem; line-height: 1.3; }
@@ -159,7 +160,7 @@ details[open] summary { margin-bottom: 0.5rem; }
   .wide { overflow: visible; }
 }
 )css";
-const std::string_view kPageStyleHash = "P7uR+PTM539wm8lulycTHlL5bhBlqiSDzquEzdx0oZA=";
+const std::string_view kPageStyleHash = "l2Aqk/lLI83T7I3Rgbv09AOaUQm5kRBOzUMGoTL6XEI=";
 
 const std::string_view kPageScript = R"js(
 "use strict";
