@@ -82,6 +82,7 @@ Ranges ranges_of(const LineChart& chart) {
 
 // Both ends moved outwards to multiples of the ticks' step.
 Range with_round_ends(Range range) {
+  if (range.low == range.high) range.high += 1;  // nothing but 0
   const auto ticks = round_ticks(range.low, range.high, 6);
   if (ticks.size() < 2) return range;
   const double step = ticks[1].value - ticks[0].value;

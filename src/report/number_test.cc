@@ -57,7 +57,7 @@ TEST(NumberTest, GainsHaveASign) {
   EXPECT_EQ(gain_text(0.31), "+31\u00A0%");
   EXPECT_EQ(gain_text(-0.1), "−10\u00A0%");
   EXPECT_EQ(gain_text(0), "no gain");
-  EXPECT_EQ(gain_text(11), "12\u00A0times as fast");
+  EXPECT_EQ(gain_text(11), "12 times as fast");
 }
 
 TEST(NumberTest, AProgramFindsAllDigitsAgain) {

@@ -127,7 +127,8 @@ table { border-collapse: collapse; width: 100%; font-size: 0.9375rem; line-heigh
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { text-align: left; vertical-align: baseline; padding: 0.4375rem 1.75rem 0.4375rem 0; border-bottom: 1px solid var(--rule); font-weight: 400; min-width: 5rem; }
 tr > :last-child { padding-right: 0; }
-tbody th { min-width: 10rem; }
+tbody th:not(.number) { min-width: 10rem; }
+details th, details td { padding-right: 1rem; }
 td:last-child:not(.number) { min-width: 12rem; }
 thead th { font-size: 0.875rem; color: var(--soft); white-space: nowrap; border-bottom-color: var(--soft); }
 .number { text-align: right; white-space: nowrap; }
@@ -156,11 +157,11 @@ details[open] summary { margin-bottom: 0.5rem; }
   section { margin-top: 2rem; }
   figure, .remedies > li, .epochs > div, .bar-groups > div, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
-  button { display: none; }
+  button, details { display: none; }
   .wide { overflow: visible; }
 }
 )css";
-const std::string_view kPageStyleHash = "l2Aqk/lLI83T7I3Rgbv09AOaUQm5kRBOzUMGoTL6XEI=";
+const std::string_view kPageStyleHash = "5y884K+Kn4Z5x1vsviojXCt88MHlpAuyfeosa5QCaDU=";
 
 const std::string_view kPageScript = R"js(
 "use strict";
@@ -184,17 +185,7 @@ for (const block of document.querySelectorAll(".command")) {
   block.classList.add("has-button");
   block.append(button);
 }
-const folded = [];
-addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details:not([open])")) {
-    details.open = true;
-    folded.push(details);
-  }
-});
-addEventListener("afterprint", () => {
-  for (const details of folded.splice(0)) details.open = false;
-});
 )js";
-const std::string_view kPageScriptHash = "acebr06z9UK+e9Uc5cip1ZHBJdmNlcG3LXn7UKt06Wc=";
+const std::string_view kPageScriptHash = "AWYr4wcKdjbmqbUXSkg/eKlmxv13xUG4Ay82ZV1FbkE=";
 
 }  // namespace foreload
