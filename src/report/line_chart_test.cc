@@ -65,7 +65,7 @@ LineChart curve(std::size_t points, double x_step, double y_step) {
   LineChart chart{"a curve", "GB", {}, {{"rate", Tone::kFirst, {}}}, {}};
   for (std::size_t i = 0; i < points; ++i) {
     const auto place = static_cast<double>(i);
-    chart.lines[0].points.push_back({place * x_step, place * y_step, "point " + std::to_string(i)});
+    chart.lines[0].points.push_back({place * x_step, place * y_step, ""});
   }
   return chart;
 }
@@ -91,7 +91,8 @@ TEST(LineChartTest, OnePointIsADot) {
 }
 
 TEST(LineChartTest, ManyPointsAreAllDrawnAndSomeAreReadOut) {
-  const LineChart chart = curve(1000, 0.5, 3);
+  LineChart chart = curve(1000, 0.5, 3);
+  for (std::size_t i = 0; i < 1000; ++i) chart.lines[0].points[i].says = "point " + std::to_string(i);
   expect_tidy(chart);
   const std::string svg = line_chart(chart).to_string();
   EXPECT_EQ(count(svg, "<g class=\"spot\">"), kMostSpots);
@@ -161,6 +162,18 @@ TEST(LineChartTest, LabelsOfMarksNeverMeet) {
         }
       }
     }
+  }
+}
+
+TEST(LineChartTest, TheTitleOfTheAxisLeavesRoomForTheReadOut) {
+  LineChart chart = curve(2, 1, 1);
+  chart.x_title = "accelerators per host and then some more words";
+  for (const std::size_t length : {1, 20, 40, 4096}) {
+    chart.lines[0].points[1].says = std::string(length, 'r');
+    const std::string svg = line_chart(chart).to_string();
+    const double read_out = text_width(fitted(chart.lines[0].points[1].says, kChartFont, kChartWidth - 14), kChartFont);
+    const Box title = labels_of(svg).back();
+    EXPECT_LE(title.right, kChartWidth - 14 - read_out + 1) << title.text;
   }
 }
 
