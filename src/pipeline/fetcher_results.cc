@@ -47,7 +47,11 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
                  .length = bytes.size()};
   auto rows = parts_.source.rows(work.id);
   if (rows.size() > parts_.ring.most_rows()) rows = {};
-  if (work.part) {
+  if (work.part && work.part->is_cut()) {
+    ready.length = work.part->came;
+    ready.crop = work.part->crop;
+    rows = {};
+  } else if (work.part) {
     ready.first_row = work.part->first_row;
     ready.end_row = work.part->end_row;
   }

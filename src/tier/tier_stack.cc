@@ -55,7 +55,7 @@ void TierStack::remember_partial(SampleId id) {
 }
 
 bool TierStack::is_busy(const Flight& flight) const {
-  return bottom_->in_flight() + (flight.part ? 2 : 1) > bottom_->max_depth();
+  return bottom_->in_flight() + (flight.part && !flight.part->is_cut() ? 2 : 1) > bottom_->max_depth();
 }
 
 Answer TierStack::request(const Request& request, Time now) {
@@ -146,12 +146,14 @@ std::optional<Started> TierStack::start_next(Origin origin, Time now) {
 void TierStack::start(SampleId id, Flight& flight, Time now) {
   if (flight.origin == Origin::kPeer) {
     const auto host = home_at_(id);
-    if (host && !peers_->rests() && peers_->ask(id, *host, flight.into.size(), now)) {
+    const PeerCrop crop = flight.part ? flight.part->crop : PeerCrop{};
+    if (host && !peers_->rests() && peers_->ask(id, *host, flight.into.size(), now, crop)) {
       ++flying_[static_cast<std::size_t>(Origin::kPeer)];
       asked_ = true;
       return;
     }
     flight.origin = Origin::kSource;  // an agent that stands still keeps the room
+    want_all(id, flight);
   }
   // It may have gone from the disk since.
   const auto place = flight.origin == Origin::kDisk ? disk_->store().begin_read(id) : std::nullopt;
@@ -228,12 +230,20 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
   arrivals.push_back(std::move(arrival));
 }
 
+// A part that nobody cut out: whatever comes is the sample.
+void TierStack::want_all(SampleId id, Flight& flight) {
+  if (flight.part) partial_.erase(id);
+  flight.part.reset();
+}
+
 // What no other host gave is read from the source, before all that waits for it.
 void TierStack::take_from_peers(std::vector<Arrival>& arrivals) {
   peers_->take(now(), [&](const PeerDesk::End& end) {
     Flight& flight = flights_.at(end.id);
+    if (!end.is_cut || !end.bytes) want_all(end.id, flight);
     if (end.bytes) {
       std::ranges::copy(*end.bytes, flight.into.begin());
+      if (end.is_cut) flight.part->came = end.bytes->size();
       SourceRead read{.id = end.id, .took = end.took};
       return arrive(read, arrivals);
     }

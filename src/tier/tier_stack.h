@@ -36,13 +36,18 @@ enum class Ask {
   kElsewhere,  // another process reads it, or is about to make room for it: ask again soon
 };
 
-// The part of a sample that is read when it is not kept: the header and some rows of MCUs.
+// The part of a sample that is read when it is not kept. Of storage: the header and some rows of MCUs, in their places.
+// Of another host: the small JPEG of a crop, in the place of the first bytes.
 struct PartialRead {
   std::array<SamplePart, 2> parts{};
   std::uint32_t first_row = 0;
   std::uint32_t end_row = 0;
+  PeerCrop crop{};     // wanted: of another host
+  Bytes expected = 0;  // of the small JPEG
+  Bytes came = 0;      // the same, when it is here
 
-  Bytes bytes() const { return parts[0].length + parts[1].length; }
+  bool is_cut() const { return crop.is_wanted(); }
+  Bytes bytes() const { return is_cut() ? expected : parts[0].length + parts[1].length; }
 };
 
 struct Answer {
@@ -64,7 +69,7 @@ struct Arrival {
   SampleId id = 0;
   Lease lease;  // valid when status is ok
   Status status;
-  Bytes length = 0;                   // of what was read
+  Bytes length = 0;                   // of what was read; of a cut one, as it was expected
   std::optional<PartialRead> part{};  // only this is there
   Origin origin = Origin::kSource;
   Origin asked = Origin::kSource;  // that of the request
@@ -72,6 +77,8 @@ struct Arrival {
   bool dropped = false;            // the disk had it, but wrong
   Duration took{};
   unsigned retries = 0;
+
+  Bytes came() const { return part && part->is_cut() ? part->came : length; }
 };
 
 struct Request {
@@ -81,7 +88,7 @@ struct Request {
   bool fill = false;                  // only so that it is at home when it is needed
   bool alone = false;                 // do not wait for other processes: read it, but not into a home that they share
   bool far = false;                   // and that is not soon: it takes the onward range instead of transit
-  std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
+  std::optional<PartialRead> part{};  // this is enough. REQUIRES: not keeps(); a cut one is from a peer, others are not
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
 
@@ -196,6 +203,7 @@ class TierStack {
   bool land(const SourceRead& read, Flight& flight);
   void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
   void take_from_peers(std::vector<Arrival>& arrivals);
+  void want_all(SampleId id, Flight& flight);
 
   const Source& source_;
   Arena& arena_;
