@@ -72,7 +72,7 @@ class Bench:
         """Crop-addressable, as RandomResizedCrop(224) takes them."""
         self.call("generate", self.top / "pictures", "--images", PICTURES)
         self.call("convert", self.top / "pictures", self.top / "records")
-        size = math.ceil(self.call("index", self.top / "records")["bytes"] / PICTURES) + 64
+        size = math.ceil(self.call("index", self.top / "records")["dataset"]["bytes"] / PICTURES) + 64
         return Dataset(self.top / "records", PICTURES, size, ["--chain", "random_resized_crop(224),random_flip", "--dtype", "u8"])
 
     def run(self, hosts, *arguments, held=1.0, batch=32, peers=True, data=None):

@@ -158,7 +158,7 @@ TEST(CutterTest, ASampleAskedForWithItsCropComesCutAndGivesTheSamePixels) {
     ASSERT_TRUE(runner.begin(bytes, key, hint));
     ASSERT_TRUE(runner.finish(found));
     EXPECT_EQ(found, expected) << i;
-    if (i % 8 == 0) EXPECT_EQ(end.cut, 0u);
+    EXPECT_TRUE(i % 8 != 0 || end.cut == 0) << i;
     cut += end.cut > 0;
     came += bytes.size();
   }

@@ -178,6 +178,7 @@ class Fetcher {
   struct Redo {
     BatchPlan plan;
     std::vector<unsigned> attempts;  // which samples: Work::attempt
+    std::vector<Work> parts{};       // by index: a part that is still there, and that nobody else can ask for anew
     unsigned turn = 0;
   };
   std::deque<Redo> redos_;  // in order of need

@@ -159,8 +159,8 @@ TEST(JpegCutTest, OnlyCompleteCropAddressableFilesOfThatSizeAreCut) {
   EXPECT_FALSE(cut_jpeg(damaged, {200, 120}, box));
   for (const auto& spec : jpeg_kinds()) {
     const auto jpeg = make_jpeg(spec);
-    if (!parse_jpeg_layout(jpeg))
-      EXPECT_FALSE(cut_jpeg(jpeg, {spec.width, spec.height}, {0, 0, 1, 1})) << to_text(spec);
+    if (parse_jpeg_layout(jpeg)) continue;
+    EXPECT_FALSE(cut_jpeg(jpeg, {spec.width, spec.height}, {0, 0, 1, 1})) << to_text(spec);
   }
   EXPECT_FALSE(cut_jpeg({}, {200, 120}, box));
 }
@@ -187,8 +187,9 @@ TEST(JpegCutTest, DamagedDataGivesTheSamePixels) {
     const auto part = decode_cut(*decoder, *cut, {size, box}, box);
     ASSERT_EQ(whole.ok(), part.ok());
     ASSERT_EQ(damaged, decoder->damaged());
-    if (whole) ASSERT_EQ(part->rgb, whole->rgb) << i;
     complaints += damaged;
+    if (!whole) continue;
+    ASSERT_EQ(part->rgb, whole->rgb) << i;
   }
   EXPECT_GT(complaints, 0u);
 }
@@ -229,7 +230,7 @@ TEST(JpegCutTest, WhateverComesInsteadOfACutDoesNoHarm) {
     }
     if (random.below(4) == 0) bytes.resize(random.below(bytes.size()));
     const auto part = decode_cut(*decoder, bytes, {size, box}, box);
-    if (!part) ASSERT_EQ(part.error().code, Code::kBadSample);
+    ASSERT_TRUE(part || part.error().code == Code::kBadSample);
   }
 }
 
@@ -244,11 +245,12 @@ TEST(JpegCutTest, AChainPreparesTheCutOfItsForesightLikeTheWholeSample) {
     std::vector<std::byte> whole(chain->output().bytes());
     std::vector<std::byte> part(whole.size());
     for (unsigned i = 0; i < test_amount(1000); ++i) {
-      const JpegSpec spec{.width = 120 + i % 300,
-                          .height = 480 - i % 350,
-                          .sampling = i % 3 == 0 ? std::vector<unsigned>{} : std::vector{2, i % 3, 1u, 1u, 1u, 1u},
-                          .restart = 1,
-                          .seed = i};
+      const JpegSpec spec{
+          .width = 120 + i % 300,
+          .height = 480 - i % 350,
+          .sampling = i % 3 == 0 ? std::vector<unsigned>{} : std::vector<unsigned>{2, i % 3, 1, 1, 1, 1},
+          .restart = 1,
+          .seed = i};
       const auto jpeg = make_jpeg(spec);
       const PrepKey key{.seed = kSeed, .epoch = 1, .position = i};
       const Dimensions size{spec.width, spec.height};

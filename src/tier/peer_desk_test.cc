@@ -76,11 +76,7 @@ TEST_F(PeerDeskTest, WhatIsAskedForIsAnsweredInOrder) {
 TEST_F(PeerDeskTest, ACutIsShorterThanTheSampleAndComesOnlyWhereACropIsWanted) {
   constexpr PeerCrop kCrop{
       .picture_width = 65'535, .picture_height = 400, .x = 65'000, .y = 200, .width = 535, .height = 200};
-  struct Outcome {
-    bool is_cut;
-    std::optional<std::size_t> bytes;
-    bool operator==(const Outcome&) const = default;
-  };
+  using Outcome = std::pair<bool, std::optional<std::size_t>>;  // whether it is said to be cut, and what came
   const auto answered = [&](const PeerCrop& crop, Bytes cut) {
     EXPECT_TRUE(asker_.ask(5, 2, 1000, Time{0}, crop));
     const auto asked = agent_.claim(kAgent);
@@ -88,7 +84,7 @@ TEST_F(PeerDeskTest, ACutIsShorterThanTheSampleAndComesOnlyWhereACropIsWanted) {
     EXPECT_EQ(asked->crop, crop);
     EXPECT_EQ(asked->into.size(), 1000u) << "also the whole sample has room";
     agent_.end(*asked, true, cut);
-    std::optional<Outcome> outcome;
+    Outcome outcome;
     asker_.take(Time{0}, [&](const PeerDesk::End& end) {
       outcome = {end.is_cut, end.bytes ? std::optional(end.bytes->size()) : std::nullopt};
     });
