@@ -82,8 +82,11 @@ Status HostSeat::plan(const Needs& needs) {
   LoaderOptions own = needs.options;
   own.cache = false;
   const Bytes share = budget() / 2 / std::max<Bytes>(learners_here(needs.options), kStreams);
-  if (job_.plans) desk_bytes_ = whole_pages(PeerDesk::region_bytes(desk_room(share)));
-  own.memory = share - std::min(desk_bytes_, share / 2);
+  if (job_.plans) {
+    desk_bytes_ = whole_pages(PeerDesk::region_bytes(desk_room(share)));
+    plan_bytes_ = job_.plans->bytes();
+  }
+  own.memory = share - std::min(desk_bytes_ + plan_bytes_, share / 2);
   const Bytes longest = std::min(needs.source.max_length(), needs.options.limits.sample_bytes);
   for (;;) {
     own.held_batches = needs.options.held_batches + kSpareSlots;
@@ -109,7 +112,7 @@ Status HostSeat::plan(const Needs& needs) {
   // Batches that the caller holds become this process's own where it writes to them.
   const Bytes written =
       needs.options.held_batches * Ring::region_bytes(ring_options(needs.chain, needs.stream, needs.source, 1));
-  const Bytes private_share = memory.scratch + memory.bounce + written;
+  const Bytes private_share = memory.scratch + memory.bounce + written + plan_bytes_;
   FORELOAD_TRY(member_->reserve_more(private_share));
   share_ = private_share;
   return {};
@@ -118,7 +121,7 @@ Status HostSeat::plan(const Needs& needs) {
 Status HostSeat::open_homes(const Needs& needs) {
   const std::uint64_t samples = needs.source.size();
   // Of the ranks of this machine all will come; of other jobs nobody knows.
-  const Bytes each = sized_.budget + desk_bytes_;
+  const Bytes each = sized_.budget + desk_bytes_ + plan_bytes_;
   const Bytes ranks = learners_here(needs.options) * each;
   const Bytes streams = std::max(ranks, std::min(kStreams * each, budget() / 2));
   const Bytes all = needs.source.total_bytes() + samples * 16;

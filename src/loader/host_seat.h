@@ -82,6 +82,7 @@ class HostSeat {
   std::optional<Standby> standby_;  // nothing: the workers have begun
   SizedPlan sized_{};
   Bytes desk_bytes_ = 0;  // 0: other hosts are not asked
+  Bytes plan_bytes_ = 0;  // of a job over several hosts
   Bytes share_ = 0;       // of the budget, for this stream and what belongs to it
   std::shared_ptr<SharedObject> homes_;
   std::unique_ptr<SharedArena> arena_;
