@@ -15,7 +15,7 @@ constexpr int kWorthLeaving = 4;
 constexpr Duration kLeastWon = std::chrono::milliseconds(500);
 constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
 constexpr Bytes kLeastCut = 8;                                     // an eighth: a cut costs no request
-constexpr double kCutRate = 1.5e9;                                 // bytes per second of samples that a host cuts
+constexpr double kCutRate = 2.5e9;                                 // bytes per second of samples that a host cuts
 constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
 constexpr Duration kRequestCost = std::chrono::microseconds(200);  // of one read more, for the machine and the storage
 // Steps over which the learner's pace is averaged. One that had to wait seems slower than it is: shorter ones count
