@@ -76,7 +76,7 @@ Hello hello_of(const Places& places, std::string job, Bytes budget, Bytes disk) 
 // Of the host's memory, for samples between its disks and the network.
 Bytes disk_room(Bytes budget) {
   constexpr Bytes kEnough = 256_MiB;
-  return std::min(kEnough, budget / 64);
+  return std::min(kEnough, budget / 32);
 }
 
 // The agent of a job that has just ended, or was started anew, leaves a second after its last member: this one waits.

@@ -62,7 +62,8 @@ Placement plan_disk(const DiskNeeds& needs, Bytes capacity) {
   }
   std::vector<std::uint16_t> rank(source.size());
   for (SampleId id = 0; id < source.size(); ++id) rank[id] = disk_rank(needs, id);
-  return Placement::plan_most_used(rank, capacity, needs.options.seed,
+  const Bytes slack = capacity / 33;  // copies must not keep homes out by the holes between them
+  return Placement::plan_most_used(rank, capacity - slack, needs.options.seed,
                                    [&](SampleId id) { return rank[id] > 0 ? footprint(id) : 0; });
 }
 

@@ -28,12 +28,12 @@ void DiskSeat::added(SampleId id, Bytes offset, std::uint64_t content) {
 
 bool DiskSeat::has_beside(SampleId id) const {
   const auto place = board_.find(id);
-  return place && place->seat != seat_;
+  return place && (place->seat != seat_ || !sits_);
 }
 
 std::optional<DiskSeat::Beside> DiskSeat::find_beside(SampleId id) {
   const auto place = board_.find(id);
-  if (!place || place->seat == seat_) return std::nullopt;
+  if (!place || (place->seat == seat_ && sits_)) return std::nullopt;
   auto file = files_.file(board_, place->seat);
   if (file == nullptr) return std::nullopt;
   return Beside{std::move(file), *place};

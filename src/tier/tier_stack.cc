@@ -132,7 +132,8 @@ Answer TierStack::request(const Request& request, Time now) {
 
 std::optional<TierStack::Flight> TierStack::take_room(const Request& request, Bytes length, Time now, Ask& why) {
   // It is at home on the disk of another learner, who is to read it, for all.
-  if (seat_ != nullptr && request.from == Origin::kSource && !request.alone && seat_->ask_for(request.id, now)) {
+  const bool may_wait = seat_ != nullptr && request.from == Origin::kSource && !request.alone;
+  if (may_wait && !seat_->has_beside(request.id) && seat_->ask_for(request.id, now)) {
     why = Ask::kElsewhere;
     return std::nullopt;
   }
