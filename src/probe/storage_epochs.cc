@@ -29,15 +29,26 @@ Result<EpochRun> run_epoch(Loader& loader, Duration step) {
   return run;
 }
 
-// What else the budget pays for depends on it: a few corrections find it.
+// What else the budget pays for depends on it: a few corrections find it. They miss when all fits although less was
+// asked for, or when too little is left to open with; then the middle between what is too little and too much is tried.
 Result<Bytes> budget_for_cache(LoaderOptions options, Bytes cached) {
-  options.memory = cached + 64_MiB;
-  for (int correction = 0; correction < 16; ++correction) {
-    FORELOAD_ASSIGN(const Loader loader, Loader::open(options));
-    const Bytes kept = loader.stats().cache_capacity;
+  Bytes little = 0;
+  Bytes much = cached + 64_MiB;
+  options.memory = much;
+  for (int correction = 0; correction < 24; ++correction) {
+    auto loader = Loader::open(options);
+    if (!loader && loader.error().code != Code::kNoMemory) return std::move(loader).error();
+    const Bytes kept = loader ? loader->stats().cache_capacity : 0;
     if (std::max(kept, cached) - std::min(kept, cached) <= cached / 500) break;
-    options.memory += cached;
-    options.memory -= std::min(options.memory, kept);
+    (kept < cached ? little : much) = options.memory;
+    const Bytes corrected = options.memory + cached - std::min(options.memory + cached, kept);
+    if (loader && corrected > little && corrected < much && correction < 4) {
+      options.memory = corrected;
+    } else {
+      if (kept < cached && options.memory == much) much *= 2;
+      options.memory = little + (much - little) / 2;
+    }
+    if (much - little < 2) break;
   }
   return options.memory;
 }
