@@ -11,6 +11,7 @@ namespace foreload {
 Result<EpochRun> run_epoch(Loader& loader, Duration step) {
   const Epoch epoch = loader.position().epoch;
   EpochRun run;
+  std::size_t full = 1;
   // An accelerator does not oversleep, as this thread does on a busy machine: its time is that of waits and steps.
   for (Time free = now();;) {
     const Time asked = now();
@@ -18,7 +19,10 @@ Result<EpochRun> run_epoch(Loader& loader, Duration step) {
     if (!batch) break;
     const Duration wait = now() - asked;
     run.waits.push_back(seconds(wait));
-    free = std::max(free, asked - step) + wait + step;
+    full = std::max(full, batch->size());
+    const auto share = static_cast<double>(batch->size()) / static_cast<double>(full);
+    const auto busy = Duration(static_cast<std::int64_t>(share * static_cast<double>(step.count())));
+    free = std::max(free, asked - step) + wait + busy;
     std::this_thread::sleep_until(std::chrono::steady_clock::time_point(free));
   }
   const std::vector<EpochStats> all = loader.stats().epochs;
