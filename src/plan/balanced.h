@@ -63,6 +63,7 @@ class BalancedAssignment {
   const SliceAssignment& slice() const { return slice_; }
   const Roster& roster() const { return roster_; }
   const HostPlacement& placement() const { return placement_; }
+  Bytes bytes() const { return lengths_.size() * sizeof(lengths_[0]) + placement_.samples() * sizeof(Home); }
 
   // Samples of a rank in a step, whatever the epoch. With equal rates: slice().share(step, rank).count.
   // REQUIRES, in both: step < slice().batches_per_epoch(), rank < roster().world().

@@ -10,6 +10,14 @@ std::uint64_t StepPlans::max_count() const {
   return steps == 0 ? 0 : std::max(count(0), count(steps - 1));
 }
 
+Bytes StepPlans::bytes() const {
+  // Of a sample of a global batch while it is planned: what BalancedStep and UnitDealing have by offset and unit.
+  constexpr Bytes kPlanned = 64;
+  const SliceAssignment& slice = assignment_.slice();
+  return assignment_.bytes() + slice.shape().global_batch * kPlanned +
+         kRemembered * (sizeof(std::vector<Position>) + max_count() * sizeof(Position));
+}
+
 std::uint64_t StepPlans::max_host_count() const {
   const std::uint64_t steps = assignment_.slice().batches_per_epoch();
   return steps == 0 ? 0 : std::max(host_count(0), host_count(steps - 1));

@@ -35,6 +35,7 @@ class StepPlans {
   Positions positions(Epoch epoch, std::uint64_t step) const FORELOAD_EXCLUDES(mutex_);
   std::uint64_t count(std::uint64_t step) const { return assignment_.count(step, rank_); }
   std::uint64_t max_count() const;  // over the steps of an epoch
+  Bytes bytes() const;              // of memory, at most
 
   const BalancedAssignment& assignment() const { return assignment_; }
 

@@ -84,5 +84,12 @@ TEST(StepPlansTest, WhatCanNotBeAPlanIsNotTaken) {
   }
 }
 
+TEST(StepPlansTest, ItsMemoryGrowsWithTheSamplesAndTheBatch) {
+  const StepPlans plans(assignment(), 0);
+  EXPECT_EQ(plans.assignment().bytes(), 6 * kSamples);
+  EXPECT_GT(plans.bytes(), 6 * kSamples + 256 * plans.max_count() * sizeof(Position));
+  EXPECT_LT(plans.bytes(), 6 * kSamples + 256 * (plans.max_count() + 3) * sizeof(Position) + 64 * 65);
+}
+
 }  // namespace
 }  // namespace foreload
