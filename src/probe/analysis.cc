@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Bytes kMuch = 16'000'000;  // few samples will do when they are long
 constexpr double kDiskTime = 0.05;
 constexpr double kDiskBytes = 0.1;
 constexpr unsigned kDiskWindows = 9;
@@ -59,7 +60,7 @@ Status Measurement::keep(const char* what, Status done) {
 Status Measurement::take_specimen() {
   allowance_.tell("copying a few samples", 0.52);
   FORELOAD_ASSIGN(Specimen taken, Specimen::take(source_, options_, allowance_));
-  if (taken.size() < kLeastSamples) {
+  if (taken.size() < kLeastSamples && taken.bytes() < kMuch) {
     return Error{Code::kInvalid, fmt::format("{} could be had for it: fewer than {} say nothing",
                                              counted(taken.size(), "sample"), kLeastSamples)};
   }

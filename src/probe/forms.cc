@@ -104,7 +104,10 @@ Status FormMeasurement::load(Loader& loader, FormRun& run, Time& since) {
   since = first.time;
   std::vector<double> rates;
   Progress last = first;
-  while (now() < end && last.samples < first.samples + kPasses * specimen_.size()) {
+  const auto is_enough = [&] {
+    return rates.size() >= kLeastWindows && last.samples >= first.samples + kPasses * specimen_.size();
+  };
+  while (now() < end && !is_enough()) {
     FORELOAD_TRY(allowance_.go_on());
     FORELOAD_TRY(loader.next());
     last = progress_of(loader);
