@@ -301,7 +301,8 @@ Element line_chart(const LineChart& chart) {
   const Spots spots = drawn_spots(chart, layout);
   for (std::size_t i = 0; i < marks.size(); ++i) picture.add(drawn_mark(marks[i], layout, chart, i));
   const double room = layout.right() - layout.left - spots.widest - 2 * kGap;
-  picture.add(label(layout.left, layout.height() - kGap, "start", fitted(chart.x_title, kChartFont, room)));
+  const std::string title = fitted(chart.x_title, kChartFont, room);
+  if (!title.empty()) picture.add(label(layout.left, layout.height() - kGap, "start", title));
   return picture.add(spots.drawn);
 }
 
