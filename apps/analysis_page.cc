@@ -82,7 +82,8 @@ Element key_figures(const JsonNode& analysis) {
   if (!remedies.empty()) {
     const auto gain = remedies[0]["gain"].number();
     if (gain && *gain > 0) {
-      add_key(list, "Largest gain", {remedies[0]["gain"].shown_as(gain_text(*gain))}, remedies[0]["title"].text());
+      add_key(list, "Largest gain", {remedies[0]["gain"].shown_as(gain_text(*gain))},
+              with_capital(remedies[0]["title"].text()));
     }
   }
   return list;
@@ -107,7 +108,7 @@ Element time_of(const std::string& name, const JsonNode& epoch) {
     entries.push_back({share.says, share.tone, false, share_of(epoch[share.field])});
   }
   Element block("div");
-  if (parts.empty()) return block;
+  if (!epoch["busy"].number()) return block;  // without an accelerator there is no time of it
   Element heading("h3");
   heading.text(name);
   for (const Number& rate : rate_of(epoch["samples_per_s"])) heading.text(" · ").add(number_element(rate));
@@ -160,6 +161,11 @@ std::vector<Number> share_of(const JsonNode& node) {
 std::string bytes_text(double bytes) {
   if (bytes < 0 || bytes >= 0x1p63) return short_number(bytes) + " B";
   return format_bytes(static_cast<Bytes>(bytes));
+}
+
+std::string with_capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
 }
 
 bool has_several_accelerators(const JsonNode& analysis) {
