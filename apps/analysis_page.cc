@@ -133,7 +133,7 @@ Element rates_of(const JsonNode& prediction) {
   }
   Element block("div");
   if (rows.empty()) return block;
-  return block.add(Element("h3").text("The slowest of three decides")).add(bar_rows(rows));
+  return block.add(Element("h3").text("The slowest decides")).add(bar_rows(rows));
 }
 
 std::string footer_of(const JsonNode& analysis) {
@@ -190,7 +190,9 @@ void add_time(Page& page, const JsonNode& analysis) {
     if (!part.is_empty()) epochs.add(part);
   }
   if (epochs.is_empty()) return;
-  page.section("time", "Where the time goes", "Shares of the accelerator's time, as the model predicts them.", epochs);
+  const bool shares = prediction["busy"].number().has_value();
+  page.section("time", shares ? "Where the time goes" : "What each part can do",
+               shares ? "Shares of the accelerator's time, as the model predicts them." : "", epochs);
 }
 
 std::string analysis_page(const Json& analysis) {

@@ -75,7 +75,9 @@ void add_remedies(Page& page, const JsonNode& analysis) {
   list.set("class", "remedies");
   for (const JsonNode& remedy : analysis["remedies"].items()) list.add(remedy_of(remedy));
   if (list.is_empty()) {
-    page.section("remedies", "What to change", "", Element("p").text("Nothing: no change would make this job faster."));
+    const bool waits = analysis["prediction"]["utilisation"].number().value_or(0) < 0.995;
+    page.section("remedies", "What to change", "",
+                 Element("p").text(waits ? "No change was found that makes this job faster." : "Nothing."));
     return;
   }
   page.section("remedies", "What to change",

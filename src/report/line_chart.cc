@@ -39,6 +39,11 @@ bool can_be_drawn(const AreaPoint& point) {
   return is_drawable(point.x) && is_drawable(point.low) && is_drawable(point.high);
 }
 
+template <typename Point>
+bool has_any(const std::vector<Point>& points) {
+  return std::any_of(points.begin(), points.end(), [](const Point& point) { return can_be_drawn(point); });
+}
+
 struct Range {
   double low = 0;
   double high = 0;
@@ -308,8 +313,12 @@ Element line_chart(const LineChart& chart) {
 
 Element legend_of(const LineChart& chart) {
   std::vector<LegendEntry> entries;
-  for (const ChartLine& line : chart.lines) entries.push_back({line.name, line.tone, true, {}});
-  for (const ChartArea& area : chart.areas) entries.push_back({area.name, area.tone, false, {}});
+  for (const ChartLine& line : chart.lines) {
+    if (has_any(line.points)) entries.push_back({line.name, line.tone, true, {}});
+  }
+  for (const ChartArea& area : chart.areas) {
+    if (has_any(area.points)) entries.push_back({area.name, area.tone, false, {}});
+  }
   return legend(entries);
 }
 

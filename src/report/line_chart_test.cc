@@ -193,11 +193,13 @@ TEST(LineChartTest, AMarkBesideTheLineHasNoRing) {
 
 TEST(LineChartTest, TheLegendNamesLinesAndAreas) {
   LineChart chart = curve(3, 1, 1);
-  chart.areas.push_back({"lost to <prep>", Tone::kSecond, {}});
+  chart.areas.push_back({"lost to <prep>", Tone::kSecond, {{0, 0, 1}}});
+  chart.areas.push_back({"unknown", Tone::kThird, {{0, 0, kNan}}});
   const std::string text = legend_of(chart).to_string();
   EXPECT_NE(text.find("<span>rate</span>"), std::string::npos);
   EXPECT_NE(text.find("<span>lost to &lt;prep&gt;</span>"), std::string::npos);
   EXPECT_NE(text.find("area tone-2"), std::string::npos);
+  EXPECT_EQ(text.find("unknown"), std::string::npos) << "it is not drawn";
 }
 
 }  // namespace
