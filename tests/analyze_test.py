@@ -158,12 +158,12 @@ class BadInputTest(AnalyzeTest):
         self.assertIn("Too little could be measured", (self.top / "r.html").read_text())
 
     def test_samples_that_are_no_images_are_told(self):
-        self.refused("analyze", self.ledger("set", 50), words=["chain"])
+        self.refused("analyze", self.ledger("set", 50), "--batch", 8, words=["chain"])
 
     def test_a_signal_ends_it_at_once_and_nothing_is_left(self):
         self.report("index", self.folder)
         before = self.tree()
-        for number, wait in ((signal.SIGINT, 0.3), (signal.SIGTERM, 2), (signal.SIGINT, 6)):
+        for number, wait in ((signal.SIGINT, 1), (signal.SIGTERM, 3), (signal.SIGINT, 7)):
             process = self.start("analyze", self.folder, "--batch", 8, "--json")
             time.sleep(wait)
             process.send_signal(number)
