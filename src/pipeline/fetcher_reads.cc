@@ -182,7 +182,12 @@ bool Fetcher::fill_next(Time now) {
 bool Fetcher::fill_for_others(Time now) {
   if (!parts_.tiers.has_peers()) return true;
   for (int i = 0; i < kConsideredAtOnce && fill_id_ < parts_.source.size(); ++i) {
-    const bool lacks = !refuse(fill_id_) && parts_.tiers.is_kept_here(fill_id_) && parts_.tiers.lacks(fill_id_);
+    const bool kept = !refuse(fill_id_) && parts_.tiers.is_kept_here(fill_id_);
+    if (kept && !parts_.tiers.write_home(fill_id_)) {
+      fill_later_ = true;
+      return false;
+    }
+    const bool lacks = kept && parts_.tiers.lacks(fill_id_);
     if (lacks && !fill_home(fill_id_, false, now)) return false;
     if (lacks && parts_.tiers.lacks(fill_id_)) {  // another process is at it, or its home has no memory yet
       fill_later_ = true;
@@ -262,7 +267,7 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
   }
 }
 
-// What is at home here and other hosts need before anybody here does. Who asks waits for it, but not for long.
+// What is at home here and others need before anybody here does. Who asks waits for it, but not for long.
 void Fetcher::ask_wanted(Time now) {
   constexpr std::size_t kAtOnce = 64;
   constexpr Duration kPatience = std::chrono::seconds(1);
@@ -279,9 +284,10 @@ void Fetcher::ask_wanted(Time now) {
 bool Fetcher::ask_wanted(SampleId id, Time now) {
   if (id >= parts_.source.size() || refuse(id) || !parts_.tiers.lacks(id)) return true;
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
-  if (parts_.tiers.request({.id = id, .from = from, .urgent = true, .fill = true}, now).kind != Ask::kQueued) {
-    return false;
-  }
+  // What only the disk keeps goes there through the room for that.
+  const bool far = !parts_.tiers.has_home(id);
+  const Request wanted{.id = id, .from = from, .urgent = true, .fill = true, .far = far};
+  if (parts_.tiers.request(wanted, now).kind != Ask::kQueued) return false;
   const Bytes length = parts_.source.length(id);
   pacer_.on_asked(from, length);
   record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});
