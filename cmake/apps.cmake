@@ -7,6 +7,10 @@ find_package(CLI11 REQUIRED)
 add_executable(foreload_cli
   apps/accelerator.cc
   apps/agent.cc
+  apps/analysis_curves.cc
+  apps/analysis_page.cc
+  apps/analysis_remedies.cc
+  apps/analysis_tables.cc
   apps/background.cc
   apps/bench.cc
   apps/command.cc
@@ -15,6 +19,7 @@ add_executable(foreload_cli
   apps/help_layout.cc
   apps/host_report.cc
   apps/index.cc
+  apps/json_node.cc
   apps/loader_flags.cc
   apps/main.cc
   apps/nearest.cc

@@ -28,3 +28,11 @@ endforeach()
 target_link_libraries(sign_tool PRIVATE ${FORELOAD_LIBRARIES})
 add_test(NAME signing COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/signing_test.py $<TARGET_FILE:sign_tool>)
 set_tests_properties(signing PROPERTIES LABELS parity SKIP_RETURN_CODE 77)
+
+# The page of an analysis, as a browser shows it.
+add_executable(report_tool tests/report_tool.cc apps/analysis_curves.cc apps/analysis_page.cc apps/analysis_remedies.cc
+  apps/analysis_tables.cc apps/json_node.cc)
+target_link_libraries(report_tool PRIVATE foreload_base foreload_report ${FORELOAD_LIBRARIES} CLI11::CLI11)
+target_compile_options(report_tool PRIVATE -O1)
+add_test(NAME report COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/report_test.py $<TARGET_FILE:report_tool>)
+set_tests_properties(report PROPERTIES LABELS program TIMEOUT 900 SKIP_RETURN_CODE 77)
