@@ -46,7 +46,9 @@ void expect_nesting(const Json& trace) {
     last[track] = from;
     auto& stack = open[track];
     while (!stack.empty() && stack.back().second <= from) stack.pop_back();
-    if (!stack.empty()) ASSERT_LE(to, stack.back().second) << event;
+    if (!stack.empty()) {
+      ASSERT_LE(to, stack.back().second) << event;
+    }
     stack.emplace_back(from, to);
   }
 }

@@ -25,7 +25,7 @@ namespace foreload {
 namespace {
 
 constexpr unsigned kReads = 128;            // that a loader has under way at most
-constexpr std::uint64_t kOwnFiles = 24;     // measured: fewer end the run with "Too many open files"
+constexpr std::uint64_t kOwnFiles = 24;     // measured: with fewer, runs end with "Too many open files"
 constexpr std::uint64_t kSpareFiles = 64;   // with what a training script opens beside
 constexpr std::uint64_t kMostShards = 256;  // that the source tier keeps open
 constexpr Bytes kSmallShm = 1_GiB;
@@ -131,7 +131,8 @@ Finding judge_open_files(const MachineView& view, const DatasetNeeds& needs) {
       fmt::format("ulimit -n {}{}", std::min<std::uint64_t>(view.open_files_hard, 65536),
                   may_raise ? "" : " is the most; more needs root, or the container's or service's own setting");
   if (view.open_files < least) {
-    return {Severity::kBreaks, "open files", found, "reads fail with \"Too many open files\"",
+    return {Severity::kBreaks, "open files", found,
+            "reads fail with \"Too many open files\", once they were tried often enough",
             may_raise ? mend
                       : fmt::format("raise the hard limit of {} (docker run --ulimit nofile=65536, "
                                     "LimitNOFILE= of a service)",
