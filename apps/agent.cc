@@ -48,6 +48,7 @@ struct AgentOptions {
   std::string new_credentials;  // folder to make
   AgentPeersOptions peers;
   std::string transport = "grpc";
+  std::string disk_size;
   unsigned workers = 0;
   bool status = false;
   bool with_members = false;  // as long as there are others, in the background, without prep threads
@@ -102,12 +103,16 @@ Result<Agent> start(const AgentOptions& options, const Output& output) {
   if (!options.memory.empty()) {
     FORELOAD_ASSIGN(needs.budget, parse_bytes(options.memory));
   }
+  AgentPeersOptions peers = options.peers;
+  if (!options.disk_size.empty()) {
+    FORELOAD_ASSIGN(peers.disk_bytes, parse_bytes(options.disk_size));
+  }
   Agent agent;
   FORELOAD_ASSIGN(agent.member, join(options, needs));
   if (options.transport == "mpi") {
     FORELOAD_ASSIGN(agent.peers, open_agent_mpi(agent.member, options.peers));
   } else if (!options.peers.peers.empty()) {
-    FORELOAD_ASSIGN(agent.peers, open_agent_peers(agent.member, options.peers));
+    FORELOAD_ASSIGN(agent.peers, open_agent_peers(agent.member, peers));
   }
   const unsigned wanted = options.workers != 0 ? options.workers : usable_cores();
   const unsigned threads = options.with_members ? 0 : wanted;
@@ -243,6 +248,18 @@ void add_peer_flags(CLI::App& command, AgentOptions& options) {
                   "Folder made by --make-credentials; without it, peers must be on this machine")
       ->check(refuse_empty)
       ->needs(peers);
+  CLI::Option* const disk =
+      command
+          .add_option("--disk", options.peers.disk,
+                      "With peers: the folder that this host's ranks are given for their disk caches, which are then "
+                      "homes of samples for all hosts; default: they have none")
+          ->check(refuse_empty)
+          ->needs(peers);
+  command
+      .add_option("--disk-size", options.disk_size,
+                  "Of it at most, for each rank (200GB); default: 90 % of the file system for all of them")
+      ->check(refuse_empty)
+      ->needs(disk);
   command
       .add_flag("--with-members", options.with_members,
                 "Go to the background, lend no cores, and leave with the last other member: how a member starts one")

@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,6 +18,7 @@
 #include "host/roster_board.h"
 #include "peers/arena_shelf.h"
 #include "peers/credentials.h"
+#include "peers/disk_shelf.h"
 #include "peers/inventory.h"
 #include "peers/meet.h"
 #include "peers/meeting.h"
@@ -38,13 +42,41 @@ std::string job_name(const Surroundings& around) {
   return "";
 }
 
+// What each rank may keep on disk. It must be the same when the agent is started again, so what is free does not
+// matter: nine tenths of the file system, divided evenly.
+Result<Bytes> disk_each(const AgentPeersOptions& options, std::uint32_t learners) {
+  if (options.disk.empty() || learners == 0) return Bytes{0};
+  if (options.disk_bytes > Roster::kMostBytes / learners) {
+    return Error{Code::kInvalid, fmt::format("--disk-size {}: no disk has so much", options.disk_bytes)};
+  }
+  if (options.disk_bytes != 0) return options.disk_bytes;
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::absolute(options.disk);
+  std::error_code missing;  // its last part may be, and is made later
+  fs::space_info space = fs::space(folder, missing);
+  if (missing) space = fs::space(folder.parent_path(), missing);
+  if (missing) {
+    return Error{Code::kInvalid, fmt::format("--disk {}: {}; name a folder of which at most the last part is missing",
+                                             options.disk, missing.message())};
+  }
+  return Bytes{space.capacity} / learners / 10 * 9;
+}
+
 // Half of the host's memory is for homes: streams may have the rest.
-Hello hello_of(const Places& places, std::string job, Bytes budget) {
+Hello hello_of(const Places& places, std::string job, Bytes budget, Bytes disk) {
   std::random_device random;
-  return {.nonce = std::uint64_t{random()} << 32 | random(),
-          .hosts = static_cast<std::uint32_t>(places.addresses.size()),
-          .job = std::move(job),
-          .card = {.host = places.self, .learners = places.learners, .memory = budget / 2, .name = places.name}};
+  return {
+      .nonce = std::uint64_t{random()} << 32 | random(),
+      .hosts = static_cast<std::uint32_t>(places.addresses.size()),
+      .job = std::move(job),
+      .card = {
+          .host = places.self, .learners = places.learners, .memory = budget / 2, .disk = disk, .name = places.name}};
+}
+
+// Of the host's memory, for samples between its disks and the network.
+Bytes disk_room(Bytes budget) {
+  constexpr Bytes kEnough = 256_MiB;
+  return std::min(kEnough, budget / 32);
 }
 
 // The agent of a job that has just ended, or was started anew, leaves a second after its last member: this one waits.
@@ -71,7 +103,12 @@ class GrpcAgentPeers final : public AgentPeers {
 
   Status open(const Places& places, const std::optional<PeerCredentials>& credentials) {
     FORELOAD_ASSIGN(inventory_, Inventory::open(member_));
-    shelf_.emplace(*inventory_);
+    if (meeting_.own().card.disk > 0) {
+      const Bytes room = disk_room(member_->control().budget());
+      FORELOAD_TRY(member_->reserve_more(room));
+      FORELOAD_ASSIGN(disks_, DiskShelf::open(room));
+    }
+    shelf_.emplace(*inventory_, disks_.get());
     const auto greet = [this](const Hello& hello) {
       HelloAnswer answer = meeting_.greet(hello);
       GrpcPeers* peers = greeting_.load();
@@ -172,6 +209,7 @@ class GrpcAgentPeers final : public AgentPeers {
   HostIndex self_;
   Meeting meeting_;
   std::unique_ptr<Inventory> inventory_;
+  std::unique_ptr<DiskShelf> disks_;  // null: this host has no homes on disk
   std::optional<ArenaShelf> shelf_;
   std::unique_ptr<GrpcPeers> peers_;
   std::atomic<GrpcPeers*> greeting_{nullptr};  // null: not open yet
@@ -198,7 +236,8 @@ Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> mem
     FORELOAD_ASSIGN(credentials, load_credentials(options.credentials));
   }
   FORELOAD_ASSIGN(RosterBoard board, RosterBoard::post(member, places.addresses.size()));
-  const Hello own = hello_of(places, job_name(around), member->control().budget());
+  FORELOAD_ASSIGN(const Bytes each, disk_each(options, places.learners));
+  const Hello own = hello_of(places, job_name(around), member->control().budget(), each * places.learners);
   auto peers = std::make_unique<GrpcAgentPeers>(std::move(member), std::move(board), own);
   FORELOAD_TRY(peers->open(places, credentials));
   return std::unique_ptr<AgentPeers>(std::move(peers));

@@ -17,6 +17,8 @@ struct AgentPeersOptions {
   std::optional<std::uint32_t> host{};      // its place among them
   std::optional<std::uint32_t> learners{};  // of this host
   std::string credentials{};                // folder; empty: this machine only
+  std::string disk{};                       // folder of the disk caches of this host's ranks; empty: they have none
+  Bytes disk_bytes = 0;                     // that each of them may take; 0: a part of its file system
 };
 
 class AgentPeers {

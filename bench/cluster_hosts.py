@@ -35,6 +35,7 @@ HOSTS = (2, 4, 8)
 HELD = 0.65
 EACH = 0.1  # of the dataset in the memory of each host, where rates are compared
 EPOCHS = 5
+PICTURES = 1000  # of the part with crops
 STORAGE = 20_000_000  # bytes/s
 DEADLINE = 600
 
@@ -49,26 +50,43 @@ def skipped(name, why):
     return {"name": f"cluster/{name}", "value": None, "unit": "-", "goal": "-", "ok": True, "how": f"skipped: {why}"}
 
 
+class Dataset:
+    def __init__(self, folder, samples, size, chain):
+        """`size`: the memory that a sample takes on average."""
+        self.folder, self.samples, self.size, self.chain = folder, samples, size, chain
+
+
 class Bench:
     def __init__(self, foreload, top, rounds):
         self.foreload, self.top, self.rounds = foreload, top, rounds
-        self.folder = ledger.write_folder(top / "set", SAMPLES, SIZE)
-        subprocess.run([foreload, "index", self.folder], check=True, stdout=subprocess.DEVNULL)
+        self.set = Dataset(ledger.write_folder(top / "set", SAMPLES, SIZE), SAMPLES, SIZE, ["--chain", ledger.chain(SIZE)])
+        self.call("index", self.set.folder)
         self.credentials = top / "keys"
-        subprocess.run([foreload, "agent", "--make-credentials", self.credentials], check=True, stdout=subprocess.DEVNULL)
+        self.call("agent", "--make-credentials", self.credentials)
 
-    def run(self, hosts, *arguments, held=1.0, batch=32, peers=True):
+    def call(self, *words):
+        done = subprocess.run([self.foreload, *map(str, words), "--json"], check=True, stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
+    def pictures(self):
+        """Crop-addressable, as RandomResizedCrop(224) takes them."""
+        self.call("generate", self.top / "pictures", "--images", PICTURES)
+        self.call("convert", self.top / "pictures", self.top / "records")
+        size = math.ceil(self.call("index", self.top / "records")["dataset"]["bytes"] / PICTURES) + 64
+        return Dataset(self.top / "records", PICTURES, size, ["--chain", "random_resized_crop(224),random_flip", "--dtype", "u8"])
+
+    def run(self, hosts, *arguments, held=1.0, batch=32, peers=True, data=None):
         """What all learners together report of each epoch, and their samples per second over the whole job."""
+        data = data or self.set
         network = namespaces.Network(hosts)
         try:
             addresses = ",".join(network.address(index) for index in range(hosts))
             together = ["--peers", addresses, "--credentials", self.credentials] if peers else []
             # Half of a host's memory is for samples that are at home there.
-            memory = 2 * (math.ceil(held * SAMPLES / hosts) * SIZE + TABLE)
-            words = [self.foreload, "run", self.folder, "--host", f"bench-{os.getpid()}-{random.randrange(10**9)}",
-                     "--memory", memory, "--batch", batch, "--epochs", EPOCHS, "--chain", ledger.chain(SIZE), "--seed", 7,
-                     "--last", "drop", "--workers", 1, "--world", hosts, "--local-world", 1, *self.storage(), *together,
-                     *arguments, "--json"]
+            memory = 2 * (math.ceil(held * data.samples / hosts) * data.size + TABLE)
+            words = [self.foreload, "run", data.folder, "--host", f"bench-{os.getpid()}-{random.randrange(10**9)}",
+                     "--memory", memory, "--batch", batch, "--epochs", EPOCHS, *data.chain, "--seed", 7, "--last",
+                     "drop", "--workers", 1, "--world", hosts, "--local-world", 1, *self.storage(), *together, *arguments, "--json"]
             learners = [subprocess.Popen([*network.inside(rank), *map(str, words), "--rank", str(rank)], text=True,
                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) for rank in range(hosts)]
             reports = [self.report(learner) for learner in learners]
@@ -160,7 +178,25 @@ def slices(bench):
                   f"{peer:.4f} of the bytes came from peers, {hosts} hosts that together hold {SET}; 1 - 1/p is {1 - 1 / hosts}")
 
 
-PARTS = {"all_held": all_held, "part_held": part_held, "speedup": speedup, "balanced": balanced, "slice": slices}
+def push_down(bench):
+    """What goes over the network when a picture's home cuts out the crop."""
+    pictures = bench.pictures()
+    found = {}
+    # A job that would replace bad samples takes no parts of samples: the same batches, from whole ones.
+    for way, arguments in (("crops", []), ("whole", ["--on-error", "replace"])):
+        epochs_of, _ = bench.run(2, "--assignment", "slice", "--hash", *arguments, batch=16, data=pictures)
+        found[way] = {"peer": sum(epoch["bytes"]["peer"] for epoch in epochs_of[2:]),
+                      "hashes": [epoch["content_hash"] for epoch in epochs_of]}
+    same = found["crops"]["hashes"] == found["whole"]["hashes"]
+    ratio = found["crops"]["peer"] / found["whole"]["peer"] if same else math.inf
+    yield row("pushdown_bytes", ratio, "ratio", 0.6,
+              f"bytes from peers with crops cut out at home ({found['crops']['peer']}) / of whole samples "
+              f"({found['whole']['peer']}), epochs 2 to {EPOCHS - 1}, RandomResizedCrop(224) of {PICTURES} generated pictures "
+              f"after foreload convert, 2 hosts, slice; {'the same' if same else 'NOT the same'} content hashes")
+
+
+PARTS = {"all_held": all_held, "part_held": part_held, "speedup": speedup, "balanced": balanced, "slice": slices,
+         "push_down": push_down}
 
 
 def main():

@@ -7,6 +7,8 @@ add_library(foreload_peers STATIC
   src/peers/answer.cc
   src/peers/arena_shelf.cc
   src/peers/credentials.cc
+  src/peers/cutter.cc
+  src/peers/disk_shelf.cc
   src/peers/host_port.cc
   src/peers/inventory.cc
   src/peers/meeting.cc

@@ -1,6 +1,7 @@
 // What agents of different hosts say to each other over arbitrary bytes: a message or nothing, and a message survives
-// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended. Who is
-// greeted arbitrarily gives answers that can be sent, and welcomes the same host again. Lists of nodes are bounded.
+// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended; what it
+// says was cut is shorter than the sample and was wanted so. A sample of whatever bytes is cut for whatever crop, or not.
+// Who is greeted arbitrarily gives answers that can be sent, and welcomes the same host again. Lists of nodes are bounded.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "peers/answer.h"
+#include "peers/cutter.h"
 #include "peers/host_port.h"
 #include "peers/meeting.h"
 #include "peers/node_list.h"
@@ -40,6 +43,7 @@ void answer(Bytes bytes) {
   std::vector<foreload::PeerWant> wants;
   for (std::size_t i = 0; i < memory.size(); ++i) {
     wants.push_back({.id = i, .into = std::span(memory[i]).first(8 * i), .token = i});
+    if (i % 2 == 1) wants.back().crop = {.picture_width = 9, .picture_height = 9, .width = 3, .height = 3};
   }
   FetchAnswer subject(wants);
   std::vector<foreload::PeerEnd> ends;
@@ -52,7 +56,10 @@ void answer(Bytes bytes) {
     const std::size_t cut = message.size() / (1 + length % 3);
     const std::array<Bytes, 2> pieces{message.first(cut), message.subspan(cut)};
     fine = subject.take(pieces, ends);
-    for (const foreload::PeerEnd& end : ends) demand(end.token < memory.size());
+    for (const foreload::PeerEnd& end : ends) {
+      demand(end.token < memory.size());
+      demand(end.cut == 0 || (end.token % 2 == 1 && end.cut < 8 * end.token));
+    }
   }
   before = memory;
   const std::size_t answered = ends.size();
@@ -62,6 +69,32 @@ void answer(Bytes bytes) {
   std::array<int, 6> ended{};
   for (const foreload::PeerEnd& end : ends) ++ended[end.token];
   for (const int count : ended) demand(count == 1);
+}
+
+class Bare final : public foreload::LeaseBook {
+  void add(foreload::SampleId) override {}
+  void drop(foreload::SampleId) override {}
+};
+
+// The first bytes are a crop, the others the sample that it is cut out of.
+void cut(Bytes bytes) {
+  static Bare book;
+  static const foreload::Cutter cutter;
+  constexpr std::size_t kHead = 12;
+  if (bytes.size() < kHead) return;
+  const auto number = [&](std::size_t i) {
+    return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[2 * i]) |
+                                      std::to_integer<unsigned>(bytes[2 * i + 1]) << 8);
+  };
+  const foreload::PeerCrop crop{number(0), number(1), number(2), number(3), number(4), number(5)};
+  const Bytes sample = bytes.subspan(kHead);
+  foreload::PeerShelf::Taken taken{.kind = foreload::PeerShelf::Taken::Kind::kHere,
+                                   .lease = foreload::Lease(&book, 1, sample),
+                                   .hash = foreload::hash_bytes(sample)};
+  if (cutter.cut({.id = 1, .length = sample.size(), .crop = crop}, taken)) {
+    demand(crop.is_sound() && crop.is_wanted() && taken.lease.bytes().size() < sample.size());
+    demand(taken.hash == foreload::hash_bytes(taken.lease.bytes()));
+  }
 }
 
 void greet(Bytes bytes) {
@@ -97,6 +130,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   answer(bytes);
+  cut(bytes);
   greet(bytes);
   read_lists({reinterpret_cast<const char*>(data), size});
   return 0;

@@ -60,6 +60,51 @@ class SameHashesTest(ClusterTest):
                     job.end_agents()
 
 
+class CropTest(ClusterTest):
+    PICTURES = 200
+
+    def setUp(self):
+        super().setUp()
+        self.records = self.top / "records"
+        self.report("convert", self.images(count=self.PICTURES), self.records)
+        self.bytes = self.report("index", self.records)["dataset"]["bytes"]
+
+    def run_of(self, *arguments, epochs=3):
+        return [self.records, "--global-batch", 16, "--epochs", epochs, "--chain", "random_resized_crop(96),random_flip",
+                "--dtype", "u8", "--seed", 7, "--hash", "--last", "ragged", "--workers", 1, *arguments]
+
+    def run_two_hosts(self, *arguments):
+        """With room for its own half on each host, and not for the other's: half of the memory is for that. Members start
+        the agents, which then need none."""
+        job = Cluster(self, 2, memory=self.bytes + 4_000_000)
+        environment, learners = self.environment, []
+        for rank in range(2):
+            self.environment = {**environment, "GROUP_RANK": str(rank)}
+            learners.append(job.start_learner(rank, *self.run_of("--assignment", "slice", *arguments)))
+        self.environment = environment
+        found = self.assert_same(job.reports(learners))
+        for learner in learners:
+            self.assertNotRegex(learner.err, "not the sample's|as a peer should")
+        return found[-1]["bytes"]
+
+    def test_a_home_sends_only_what_a_crop_needs_and_the_batches_are_the_same(self):
+        cut = self.run_two_hosts()
+        # Where bad samples would be replaced, nobody takes parts of samples.
+        whole = self.run_two_hosts("--on-error", "replace")
+        self.assertGreater(whole["peer"], 0.2 * self.bytes)
+        self.assertLess(cut["peer"], 0.65 * whole["peer"], (cut, whole))
+        self.assertGreater(cut["peer"], 0.3 * whole["peer"], (cut, whole))
+        for each in (cut, whole):
+            self.assertLess(each["source"], 0.1 * self.bytes, each)
+
+    def test_pictures_without_markers_come_whole(self):
+        self.report("convert", self.images("again", count=self.PICTURES), self.top / "originals", "--keep-original")
+        self.records = self.top / "originals"
+        self.bytes = self.report("index", self.records)["dataset"]["bytes"]
+        plain = self.run_two_hosts()
+        self.assertGreater(plain["peer"], 0.2 * self.bytes)
+
+
 class FaultTest(ClusterTest):
     def setUp(self):
         super().setUp()

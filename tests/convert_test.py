@@ -696,14 +696,21 @@ class ChangedRecordsTest(RefusalTest):
 
 
 class LittleMemoryTest(ConvertTest):
+    def narrowed(self, limit, *arguments):
+        def narrow():
+            resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
+
+        return self.foreload(*arguments, preexec_fn=narrow)
+
     def test_too_little_memory_is_an_error(self):
         folder = self.images(count=40)
-        for limit in range(40, 200, 16):
-            def narrow():
-                resource.setrlimit(resource.RLIMIT_AS, (limit << 20, limit << 20))
-
+        # Below the first limit its libraries can not even be loaded.
+        first = next(limit for limit in range(32, 512, 8) if self.narrowed(limit, "--version").returncode == 0)
+        for limit in range(first, first + 160, 16):
             shutil.rmtree(self.top / "out", ignore_errors=True)
-            done = self.foreload("convert", folder, self.top / "out", "--threads", 3, preexec_fn=narrow)
+            done = self.narrowed(limit, "convert", folder, self.top / "out", "--threads", 3)
+            if limit == first:
+                self.assertNotEqual(done.returncode, 0, "it is too little for nothing")
             if done.returncode != 0:
                 self.assert_fails(done, codes=(1,))
 

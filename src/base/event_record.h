@@ -37,7 +37,8 @@ enum class EventKind : std::uint16_t {
   kRouted = 20,       // not only the source has it. a: id, b: length, c: batches until it is needed << 16 | the nearer
                       // origin << 8 | chosen origin
   kPacing = 21,       // a pacer begins. a: the engine's depth, b: samples per batch, c: objects << 32 | slots
-  kPart = 22,         // only a part of the sample is needed. a: its length, b: that of the part, c: is the part read?
+  kPart = 22,         // only a part of the sample is needed. a: its length, b: that of the part, as it is expected,
+                      // c: origin << 8 | is the part read?
   kEvicted = 23,      // a sample left its home in memory. a: id, b: length, c: the newcomer
   kSpared = 24,       // the same, but it was in use and stays. a: id, b: length, c: the newcomer
   kBypassed = 25,     // a policy that evicts gave no home. a: id, b: length

@@ -23,7 +23,7 @@ namespace foreload {
 
 // What shared memory is for. The key says what it holds: equal keys, same content.
 struct ObjectKey {
-  enum class Kind : std::uint32_t { kArena = 1, kRing = 2, kRoster = 3, kPlans = 4 };
+  enum class Kind : std::uint32_t { kArena = 1, kRing = 2, kRoster = 3, kPlans = 4, kDisks = 5 };
   Kind kind = Kind::kArena;
   std::uint64_t first = 0;
   std::uint64_t second = 0;

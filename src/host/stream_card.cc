@@ -38,6 +38,12 @@ ObjectKey arena_key(const PeerKey& peers) {
   return {ObjectKey::Kind::kArena, peers.fingerprint, peers.validators ^ plan};
 }
 
+ObjectKey disks_key(const PeerKey& peers) {
+  ObjectKey key = arena_key(peers);
+  key.kind = ObjectKey::Kind::kDisks;
+  return key;
+}
+
 Status write_card(const StreamCard& card, std::span<std::byte> into) {
   const std::string text = chain_text(card.chain.transforms);
   if (text.size() > kMostText) return Error{Code::kInvalid, "the chain is too long to be shared with other processes"};

@@ -42,6 +42,8 @@ struct StreamCard {
 
 // Of the shared arena with these samples; roster 0: there is one host.
 ObjectKey arena_key(const PeerKey& peers);
+// Of the board of the disks that hold these samples.
+ObjectKey disks_key(const PeerKey& peers);
 
 // kInvalid: the chain's text is too long. REQUIRES: kBytes of zeroed memory.
 Status write_card(const StreamCard& card, std::span<std::byte> into);

@@ -137,6 +137,11 @@ Status start_agent(const LoaderOptions& options) {
                                      options.host, "--peers", options.peers};
   const bool launcher_knows = options.peers == "auto" && options.local_world == 0;
   if (!launcher_knows) arguments.insert(arguments.end(), {"--learners", std::to_string(learners_here(options))});
+  if (!options.disk.empty()) {
+    std::error_code none;
+    arguments.insert(arguments.end(), {"--disk", fs::absolute(options.disk, none).string()});
+    if (options.disk_bytes != 0) arguments.insert(arguments.end(), {"--disk-size", std::to_string(options.disk_bytes)});
+  }
   if (!options.credentials.empty()) arguments.insert(arguments.end(), {"--credentials", options.credentials});
   FORELOAD_ASSIGN(const Ended ended, run_to_end(*program, std::move(arguments)));
   if (ended.code == 0) return {};

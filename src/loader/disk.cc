@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "loader/setup.h"
 
 namespace foreload {
 namespace {
@@ -42,6 +43,30 @@ void tell_if_short(const LoaderOptions& options, const DiskStore& store) {
                    format_bytes(store.capacity()), others.empty() ? "" : "; other caches lie beside it: " + others));
 }
 
+// How much a learner's disk is for the sample, among the disks that hosts share: first for what is at home there; then
+// for what has no home; then for copies of this host's memory, for the next start. Nothing else: others keep it.
+std::uint16_t disk_rank(const DiskNeeds& needs, SampleId id) {
+  if (needs.seat->is_home(id)) return 3;
+  if (!needs.job.home(id).exists()) return 2;
+  return needs.job.is_in_memory_here(id) ? 1 : 0;
+}
+
+Placement plan_disk(const DiskNeeds& needs, Bytes capacity) {
+  const Source& source = needs.source;
+  const auto footprint = [&](SampleId id) {
+    const Bytes length = source.length(id);
+    return length > needs.longest ? Bytes{0} : length;
+  };
+  if (needs.seat == nullptr) {
+    return Placement::plan_below(needs.memory, source.size(), capacity, needs.options.seed, footprint);
+  }
+  std::vector<std::uint16_t> rank(source.size());
+  for (SampleId id = 0; id < source.size(); ++id) rank[id] = disk_rank(needs, id);
+  const Bytes slack = capacity / 33;  // copies must not keep homes out by the holes between them
+  return Placement::plan_most_used(rank, capacity - slack, needs.options.seed,
+                                   [&](SampleId id) { return rank[id] > 0 ? footprint(id) : 0; });
+}
+
 }  // namespace
 
 Status check_disk(const LoaderOptions& options) {
@@ -66,8 +91,9 @@ Status check_disk(const LoaderOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const Source& source, const Placement& memory,
-                                            Bytes longest, const Seams& seams) {
+Result<std::unique_ptr<DiskTier>> open_disk(const DiskNeeds& needs) {
+  const LoaderOptions& options = needs.options;
+  const Source& source = needs.source;
   if (options.disk.empty()) return std::unique_ptr<DiskTier>();
   if (has_objects_without_validators(source)) {
     tell(options, fmt::format("{} names neither ETag nor Last-Modified for its objects, so nobody could tell whether a "
@@ -77,12 +103,12 @@ Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const 
   }
   auto store = DiskStore::open({.folder = options.disk,
                                 .rank = options.world > 1 ? std::optional(options.rank) : std::nullopt,
-                                .sharers = options.world,
+                                .sharers = learners_here(options),
                                 .samples = samples_of(source),
                                 .total_bytes = source.total_bytes(),
-                                .limit = options.disk_bytes,
+                                .limit = options.disk_bytes != 0 ? options.disk_bytes : needs.job.disk_each,
                                 .direct = options.direct_io,
-                                .fault = seams.write_fault});
+                                .fault = needs.seams.write_fault});
   if (!store) {
     const Error& error = store.error();
     const std::string text = "the disk cache (disk, --disk) can not be used: " + error.message;
@@ -93,10 +119,7 @@ Result<std::unique_ptr<DiskTier>> open_disk(const LoaderOptions& options, const 
     return std::unique_ptr<DiskTier>();
   }
   tell_if_short(options, **store);
-  (*store)->keep(Placement::plan_below(memory, source.size(), (*store)->capacity(), options.seed, [&](SampleId id) {
-    const Bytes length = source.length(id);
-    return length > longest ? Bytes{0} : length;
-  }));
+  (*store)->keep(plan_disk(needs, (*store)->capacity()));
   return std::make_unique<DiskTier>(std::move(*store));
 }
 

@@ -8,7 +8,7 @@ std::optional<SampleId> HomesOrder::next() {
   const Schedule& order = stream_.schedule();
   while (position_ < order.size()) {
     const SampleId id = order.sample_at(0, position_++);
-    if (!job_.plans || job_.is_home_here(id)) return id;
+    if (!job_.plans || job_.is_in_memory_here(id)) return id;
   }
   return job_.plans ? next_replica() : std::nullopt;
 }
@@ -21,7 +21,7 @@ std::optional<SampleId> HomesOrder::next_replica() {
     }
     const SampleId id = replicas_.back();
     replicas_.pop_back();
-    if (!job_.is_home_here(id)) return id;
+    if (!job_.is_in_memory_here(id)) return id;
   }
 }
 

@@ -1,5 +1,5 @@
-// HomesOrder: the samples that a host keeps, in the order in which they get their places: what is at home here as it is
-// needed; then, when there are other hosts, what its learners will need soonest of what is not.
+// HomesOrder: the samples that a host keeps in memory, in the order in which they get their places: what is at home
+// here as it is needed; then, when there are other hosts, what its learners will need soonest of what is not.
 #pragma once
 
 #include <optional>

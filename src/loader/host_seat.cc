@@ -20,6 +20,7 @@ constexpr Bytes kExtent = 256_MiB;  // of homes, reserved at once
 constexpr Bytes kPage = 4096;
 constexpr Duration kLookForAgent = std::chrono::milliseconds(50);
 constexpr Duration kLookAtDesks = std::chrono::milliseconds(100);
+constexpr Duration kLookAtDisks = std::chrono::milliseconds(10);
 // Beside those of the batches that the caller holds: a job that reads this stream may be stopped while it holds as
 // many.
 constexpr unsigned kSpareSlots = 2;
@@ -63,6 +64,7 @@ Result<std::unique_ptr<HostSeat>> HostSeat::open(const Needs& needs) {
   seat->host_ = needs.options.host;
   FORELOAD_TRY(seat->plan(needs));
   if (needs.options.cache) FORELOAD_TRY(seat->open_homes(needs));
+  FORELOAD_TRY(seat->open_disks(needs));
   // Before the stream, so that they have enough memory for its samples.
   const bool standby = needs.options.workers == 0u;
   const WorkshopOptions workers{.threads = needs.threads, .scratch = seat->sized_.memory.scratch, .standby = standby};
@@ -126,7 +128,7 @@ Status HostSeat::open_homes(const Needs& needs) {
   const Bytes streams = std::max(ranks, std::min(kStreams * each, budget() / 2));
   const Bytes all = needs.source.total_bytes() + samples * 16;
   const Bytes table = SharedArena::table_bytes(samples);
-  const Bytes left = budget() - std::min(budget(), streams + table);
+  const Bytes left = budget() - std::min(budget(), streams + table + board_bytes(samples));
   const SharedArenaOptions homes{.samples = samples, .homes = whole_pages(std::min(all, left))};
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, table));
@@ -146,6 +148,50 @@ Status HostSeat::open_homes(const Needs& needs) {
   FORELOAD_ASSIGN(arena_, SharedArena::open(bytes, made, member_->id(),
                                             [this](MemberId id) { return member_->control().is_alive(id); }));
   return {};
+}
+
+Bytes HostSeat::board_bytes(std::uint64_t samples) const {
+  if (job_.disk_each == 0) return 0;
+  return DiskBoard::region_bytes(samples, job_.plans->assignment().roster().hosts()[job_.self].learners);
+}
+
+// The homes on the host's disks are dealt to its learners, so that all have as many bytes.
+Status HostSeat::open_disks(const Needs& needs) {
+  const std::uint64_t samples = needs.source.size();
+  const Bytes bytes = board_bytes(samples);
+  if (bytes == 0) return {};
+  const Roster& roster = job_.plans->assignment().roster();
+  std::vector<Bytes> dealt(roster.hosts()[job_.self].learners);
+  const auto home = [&](SampleId id) -> std::optional<DiskBoard::Seat> {
+    if (!job_.is_on_disk_here(id)) return std::nullopt;
+    const auto least = std::ranges::min_element(dealt);
+    *least += needs.source.length(id);
+    return static_cast<DiskBoard::Seat>(least - dealt.begin());
+  };
+  const auto fill = [&](const SharedMemory& memory) -> Status {
+    FORELOAD_TRY(memory.reserve(0, bytes));
+    DiskBoard::format(memory.bytes(), samples, static_cast<std::uint32_t>(dealt.size()), now(), home);
+    return {};
+  };
+  FORELOAD_ASSIGN(disks_, member_->open({.key = disks_key(job_.key), .bytes = bytes, .reserve = bytes, .fill = fill}));
+  const auto is_alive = [this](MemberId id) { return member_->control().is_alive(id); };
+  FORELOAD_ASSIGN(DiskBoard board, DiskBoard::open(disks_->memory().bytes(), is_alive));
+  if (board.samples() != samples || board.seats() != dealt.size()) {
+    return Error{Code::kInvalid, "the host's list of its disks was made for another dataset"};
+  }
+  disk_seat_.emplace(std::move(board), needs.options.rank - roster.first_rank(job_.self));
+  return {};
+}
+
+void HostSeat::sit(TierStack& tiers) {
+  DiskTier* disk = tiers.disk();
+  disk_seat_->sit(member_->id(), disk != nullptr ? &disk->store() : nullptr);
+  tiers.share_disks(&*disk_seat_);
+  if (disk != nullptr) return;
+  warn(
+      fmt::format("the other hosts count on {} of disk here, and this learner has no disk cache (disk, --disk): what "
+                  "would be there is read from the source",
+                  format_bytes(job_.disk_each)));
 }
 
 Bytes HostSeat::homes_capacity() const {
@@ -208,6 +254,7 @@ Status HostSeat::serve(TierStack& tiers, Ring& ring) {
     tiers.share_homes(arena_.get());
     arena_->on_wanted([&ring] { ring.wake_feeder(); });
   }
+  if (disk_seat_) sit(tiers);
   if (desk_) ask_peers(tiers);
   FORELOAD_ASSIGN(Thread thread, Thread::start("fl-seat", [this, &tiers, &ring] { run(tiers, ring); }));
   threads_.push_back(std::move(thread));
@@ -226,25 +273,29 @@ void HostSeat::ask_peers(TierStack& tiers) {
   desk_->begin([this](MemberId id) { return member_->control().is_alive(id); });
   tiers.use_peers({.desk = &*desk_,
                    .home = [this](SampleId id) { return agent_lives() ? job_.home_elsewhere(id) : std::nullopt; },
-                   .is_kept_here = [this](SampleId id) { return job_.is_home_here(id); },
+                   .is_kept_here = [this](SampleId id) { return job_.is_in_memory_here(id); },
                    .asked = [this] { member_->control().peer_signal().raise(); }});
 }
 
 void HostSeat::stop() {
+  if (disk_seat_) disk_seat_->leave();
   if (threads_.empty()) return;
   stopping_ = true;
   ring_->wake_feeder();
   threads_.clear();
 }
 
+// Learners that want something of this one's disk are not heard: they are looked for.
 void HostSeat::run(TierStack& tiers, Ring& ring) {
+  std::uint32_t seen = ring.feeder_signal() - 1;
   while (!stopping_) {
-    const std::uint32_t seen = ring.feeder_signal();
+    const bool heard = std::exchange(seen, ring.feeder_signal()) != seen;
     if (arena_ && !refused_ && arena_->wanted() > arena_->reserved()) grow();
-    tiers.wake();
+    if (heard || !disk_seat_ || disk_seat_->has_wanted()) tiers.wake();
     if (const auto text = standby_ ? standby_->look(ring, now()) : std::nullopt) warn(*text);
     if (standby_ && standby_->has_begun()) standby_.reset();
     Time until = standby_ ? standby_->next_look() : kNever;
+    if (disk_seat_) until = std::min(until, now() + kLookAtDisks);
     if (look_at_desks()) until = std::min(until, now() + kLookAtDesks);
     if (!stopping_) ring.wait_as_feeder(seen, until);
   }

@@ -23,6 +23,7 @@
 #include "loader/standby.h"
 #include "plan/stream.h"
 #include "tier/arena.h"
+#include "tier/disk_seat.h"
 #include "tier/shared_arena.h"
 #include "tier/tier_stack.h"
 
@@ -50,6 +51,8 @@ class HostSeat {
   const SizedPlan& sized() const { return sized_; }
   Bytes budget() const { return member_->control().budget(); }
   SharedArena* homes() const { return arena_.get(); }  // null: nothing is cached
+  // Of this learner, among the disks that hosts share; null: they share none.
+  const DiskSeat* disk_seat() const { return disk_seat_ ? &*disk_seat_ : nullptr; }
   Company& company() { return *company_; }
   Bytes homes_capacity() const;
   // Of the stream, once.
@@ -67,6 +70,9 @@ class HostSeat {
   HostSeat(std::shared_ptr<Member> member, const JobPlan& job) : member_(std::move(member)), job_(job) {}
   Status plan(const Needs& needs);
   Status open_homes(const Needs& needs);
+  Status open_disks(const Needs& needs);
+  Bytes board_bytes(std::uint64_t samples) const;
+  void sit(TierStack& tiers) FORELOAD_EXCLUDES(mutex_);
   Status open_stream(const Needs& needs);
   void ask_peers(TierStack& tiers);
   bool agent_lives();
@@ -86,6 +92,8 @@ class HostSeat {
   Bytes share_ = 0;       // of the budget, for this stream and what belongs to it
   std::shared_ptr<SharedObject> homes_;
   std::unique_ptr<SharedArena> arena_;
+  std::shared_ptr<SharedObject> disks_;
+  std::optional<DiskSeat> disk_seat_;
   ArenaOptions arena_options_{};
   StreamCard card_{};
   std::shared_ptr<SharedObject> stream_;

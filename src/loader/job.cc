@@ -14,6 +14,8 @@
 #include "loader/order.h"
 #include "loader/setup.h"
 #include "policy/eviction.h"
+#include "tier/disk_board.h"
+#include "tier/disk_store.h"
 #include "tier/shared_arena.h"
 
 namespace foreload {
@@ -107,12 +109,34 @@ Status check_roster(const LoaderOptions& options, const JobRoster& job) {
   return {};
 }
 
-// What the placement has: the table of the shared cache takes its part.
+// What each learner of a host has on disk for all hosts.
+Bytes disk_each(const RosterHost& host) {
+  return host.learners > 0 && host.learners <= DiskBoard::kMostSeats ? host.disk / host.learners : 0;
+}
+
+// What the placement has: the tables of the shared cache and of the disks take their part. Of what a disk then has, a
+// thirty-third is for holes, and for what can not be divided evenly among learners.
 Result<Roster> less_tables(const Roster& roster, std::uint64_t samples) {
+  constexpr Bytes kSlack = 33;
   const Bytes table = SharedArena::table_bytes(samples);
+  const Bytes on_disk = DiskStore::table_bytes(samples);
   std::vector<RosterHost> hosts(roster.hosts().begin(), roster.hosts().end());
-  for (RosterHost& host : hosts) host.memory -= std::min(host.memory, table);
+  for (RosterHost& host : hosts) {
+    const Bytes each = disk_each(host);
+    const Bytes board = each > 0 ? DiskBoard::region_bytes(samples, host.learners) : 0;
+    host.memory -= std::min(host.memory, table + board);
+    host.disk = host.learners * ((each - std::min(each, on_disk)) / kSlack * (kSlack - 1));
+  }
   return Roster::create(std::move(hosts), roster.costs());
+}
+
+// Where there are homes on this host's disks, all hosts count on them.
+Status check_disk_size(const LoaderOptions& options, Bytes each) {
+  if (options.disk.empty() || options.disk_bytes == 0 || each == 0 || options.disk_bytes == each) return {};
+  return Error{Code::kInvalid,
+               fmt::format("this host's agent has told the others that each learner here keeps {} bytes on disk, and "
+                           "{} bytes are given here: give the agent the same --disk-size, or leave it out here",
+                           each, options.disk_bytes)};
 }
 
 // Learners of one host plan each step once. Where that can not be, each plans for itself.
@@ -150,12 +174,8 @@ Status check_peers(const LoaderOptions& options) {
 }
 
 std::optional<HostIndex> JobPlan::home_elsewhere(SampleId id) const {
-  const Home home = plans->assignment().placement().home(id);
-  return home.exists() && home.host() != self ? std::optional(home.host()) : std::nullopt;
-}
-
-bool JobPlan::is_home_here(SampleId id) const {
-  return plans->assignment().placement().home(id).host() == self;
+  const Home where = home(id);
+  return where.exists() && where.host() != self ? std::optional(where.host()) : std::nullopt;
 }
 
 Result<JobPlan> plan_job(const LoaderOptions& options, const Source& source, const Schedule& schedule,
@@ -177,12 +197,15 @@ Result<JobPlan> plan_job(const LoaderOptions& options, const Source& source, con
                                 [&](SampleId id) { return source.length(id); });
   auto plans = std::make_shared<StepPlans>(std::move(assignment), options.rank);
   const PeerKey key{source.fingerprint(), source.validators(), hash.value()};
+  const Bytes each = disk_each(found->job.roster.hosts()[found->job.self]);
+  FORELOAD_TRY(check_disk_size(options, each));
   if (options.assignment == Assignment::kBalanced) share_plans(options, key, schedule, *plans);
   return JobPlan{.plans = std::move(plans),
                  .self = found->job.self,
                  .key = key,
                  .board = std::move(found->board),
-                 .balanced = options.assignment == Assignment::kBalanced};
+                 .balanced = options.assignment == Assignment::kBalanced,
+                 .disk_each = each};
 }
 
 }  // namespace foreload

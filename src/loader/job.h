@@ -22,11 +22,14 @@ struct JobPlan {
   PeerKey key{};
   std::optional<RosterBoard> board{};  // kept, for the next agent
   bool balanced = false;               // otherwise by slices
+  Bytes disk_each = 0;                 // what each learner of this host has on disk for all hosts; 0: nothing
 
   std::shared_ptr<const StepPlans> assignment() const { return balanced ? plans : nullptr; }
   // Another host that keeps the sample; nothing: none does.
   std::optional<HostIndex> home_elsewhere(SampleId id) const;
-  bool is_home_here(SampleId id) const;
+  Home home(SampleId id) const { return plans->assignment().placement().home(id); }
+  bool is_in_memory_here(SampleId id) const { return home(id) == Home(self, HomeTier::kMemory); }
+  bool is_on_disk_here(SampleId id) const { return home(id) == Home(self, HomeTier::kDisk); }
 };
 
 // Waits until the hosts have met. Starts an agent where there is none.

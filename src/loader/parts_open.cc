@@ -71,7 +71,8 @@ Status Loader::Parts::open_tiers(const SizedPlan& sized, const Seams& seams) {
                                                  .fault = seams.read_fault}));
   auto bottom = std::make_unique<SourceTier>(source, std::move(engine), std::move(throttle),
                                              SourceTierOptions{.direct = options_.direct_io});
-  FORELOAD_ASSIGN(auto disk, open_disk(options_, source, placement_, sized.longest_sample, seams));
+  FORELOAD_ASSIGN(auto disk, open_disk({options_, source, placement_, job_, seat_ ? seat_->disk_seat() : nullptr,
+                                        sized.longest_sample, seams}));
   auto policy = make_eviction(options_.cache ? options_.eviction : Eviction::kStatic, placement_, *stream_);
   tiers_ = std::make_unique<TierStack>(source, std::move(policy), *arena_, std::move(bottom), std::move(disk));
   return {};

@@ -1,5 +1,5 @@
 // The rules: every index is answered at most once; the parts of a sample come in their order and without anything
-// between them. A sample of another length, or with another hash, harms only itself.
+// between them. A sample of another length, with another hash, or cut although nobody said how, harms only itself.
 #include "peers/answer.h"
 
 #include <algorithm>
@@ -59,13 +59,13 @@ bool FetchAnswer::take(Pieces message, std::vector<PeerEnd>& ends) {
   if (coming_->fits) walk.copy_to(into.subspan(frame->offset, part));
   coming_->frame.offset += part;
   if (coming_->frame.offset < frame->length) return true;
-  const bool right = coming_->fits && hash_bytes(into) == frame->hash;
+  const bool right = coming_->fits && hash_bytes(into.first(frame->length)) == frame->hash;
   if (right) {
     bytes_ += frame->length;
   } else {
     ++wrong_;
   }
-  close(frame->index, right ? PeerResult::kHere : PeerResult::kWrong, ends);
+  close(frame->index, right ? PeerResult::kHere : PeerResult::kWrong, ends, right && frame->is_cut ? frame->length : 0);
   coming_.reset();
   return true;
 }
@@ -75,15 +75,17 @@ bool FetchAnswer::begin(const SampleFrame& frame, std::vector<PeerEnd>& ends) {
   if (frame.result == PeerResult::kAbsent) {
     close(frame.index, PeerResult::kAbsent, ends);
   } else {
-    coming_ = Coming{.frame = frame, .fits = frame.length == wants_[frame.index].into.size()};
+    const PeerWant& want = wants_[frame.index];
+    const bool may_be_cut = want.crop.is_wanted() && frame.length < want.into.size();
+    coming_ = Coming{.frame = frame, .fits = frame.is_cut ? may_be_cut : frame.length == want.into.size()};
   }
   return true;
 }
 
-void FetchAnswer::close(std::size_t index, PeerResult result, std::vector<PeerEnd>& ends) {
+void FetchAnswer::close(std::size_t index, PeerResult result, std::vector<PeerEnd>& ends, Bytes cut) {
   ended_[index] = true;
   --left_;
-  ends.push_back({wants_[index].token, result});
+  ends.push_back({wants_[index].token, result, cut});
 }
 
 void FetchAnswer::end(PeerResult result, std::vector<PeerEnd>& ends) {

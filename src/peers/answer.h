@@ -24,18 +24,18 @@ class FetchAnswer {
   void end(PeerResult result, std::vector<PeerEnd>& ends);
 
   bool complete() const { return left_ == 0; }
-  Bytes bytes() const { return bytes_; }        // of samples that are here
+  Bytes bytes() const { return bytes_; }        // that came for samples that are here
   std::size_t wrong() const { return wrong_; }  // samples that did not have their hash or length
 
  private:
   // A sample of which the first part came.
   struct Coming {
     SampleFrame frame{};  // offset: of the next part
-    bool fits = false;    // its length is what is wanted; else its parts are dropped
+    bool fits = false;    // it can be what is wanted; else its parts are dropped
   };
 
   bool begin(const SampleFrame& frame, std::vector<PeerEnd>& ends);
-  void close(std::size_t index, PeerResult result, std::vector<PeerEnd>& ends);
+  void close(std::size_t index, PeerResult result, std::vector<PeerEnd>& ends, Bytes cut = 0);
 
   std::vector<PeerWant> wants_;
   std::vector<bool> ended_ = std::vector<bool>(wants_.size());

@@ -29,8 +29,12 @@ Message message(const SampleFrame& frame, std::span<const std::byte> part) {
 }
 
 // The messages that bring a sample.
-std::vector<Message> messages(std::uint32_t index, const Message& sample) {
-  SampleFrame frame{.index = index, .result = PeerResult::kHere, .length = sample.size(), .hash = hash_bytes(sample)};
+std::vector<Message> messages(std::uint32_t index, const Message& sample, bool is_cut = false) {
+  SampleFrame frame{.index = index,
+                    .result = PeerResult::kHere,
+                    .is_cut = is_cut,
+                    .length = sample.size(),
+                    .hash = hash_bytes(sample)};
   std::vector<Message> all;
   do {
     const auto part = std::span(sample).subspan(frame.offset, std::min(kPartBytes, sample.size() - frame.offset));
@@ -55,6 +59,7 @@ struct Asked {
   std::vector<PeerWant> wants() {
     std::vector<PeerWant> all;
     for (std::size_t i = 0; i < memory.size(); ++i) all.push_back({.id = 10 + i, .into = memory[i], .token = 20 + i});
+    all[2].crop = {.picture_width = 500, .picture_height = 375, .width = 100, .height = 100};
     return all;
   }
   bool take(const Message& bytes, std::size_t cut = 0) {
@@ -108,6 +113,38 @@ TEST(FetchAnswerTest, AWrongHashOrLengthHarmsOnlyItsSample) {
   EXPECT_EQ(asked.memory[2], asked.samples[2]);
 }
 
+TEST(FetchAnswerTest, ACutComesInTheSamplesPlaceWhereOneIsWanted) {
+  const Message small = content(kPartBytes + 5, 6);
+  Asked asked;
+  EXPECT_TRUE(asked.take_all(messages(2, small, true)));
+  ASSERT_EQ(asked.ends.size(), 1u);
+  EXPECT_EQ(asked.ends[0].result, PeerResult::kHere);
+  EXPECT_EQ(asked.ends[0].cut, small.size());
+  EXPECT_EQ(asked.answer.bytes(), small.size()) << "what crossed the network";
+  EXPECT_TRUE(std::ranges::equal(std::span(asked.memory[2]).first(small.size()), small));
+  EXPECT_TRUE(std::ranges::all_of(std::span(asked.memory[2]).subspan(small.size()),
+                                  [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST(FetchAnswerTest, ACutThatNobodyWantsOrThatIsNotSmallerOrDamagedIsWrong) {
+  Asked asked;
+  EXPECT_TRUE(asked.take_all(messages(0, content(50, 7), true))) << "of a sample that is wanted whole";
+  EXPECT_TRUE(asked.take_all(messages(2, asked.samples[2], true))) << "as long as the sample";
+  Asked damaged;
+  auto bytes = messages(2, content(1000, 8), true);
+  bytes[0].back() ^= std::byte{1};
+  EXPECT_TRUE(damaged.take_all(bytes));
+  Asked confused;
+  EXPECT_TRUE(confused.take_all(messages(2, content(1000, 8), false))) << "a short sample is not a cut";
+  for (const Asked* each : {&asked, &damaged, &confused}) {
+    for (const PeerEnd& end : each->ends) {
+      EXPECT_EQ(end.result, PeerResult::kWrong);
+      EXPECT_EQ(end.cut, 0u);
+    }
+    EXPECT_EQ(each->answer.bytes(), 0u);
+  }
+}
+
 TEST(FetchAnswerTest, WhatWasNotAskedForOrCameBeforeBreaksTheRules) {
   Asked asked;
   EXPECT_FALSE(asked.take(message({.index = 3}, {})));
@@ -137,13 +174,15 @@ TEST(FetchAnswerTest, GarbageBreaksTheRules) {
 
 TEST(FetchAnswerTest, WhateverComesEveryWantEndsOnceAndHereMeansTheRightBytes) {
   std::mt19937_64 random(fresh_seed());
+  const Message cut = content(kPartBytes + 77, 9);
   const int rounds = soak() ? 5'000 : 500;
   for (int round = 0; round < rounds; ++round) {
     Asked asked;
     std::vector<Message> all;
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (random() % 4 == 0) continue;
-      for (Message& bytes : messages(i, asked.samples[i])) all.push_back(std::move(bytes));
+      const bool is_cut = i == 2 && random() % 2 == 0;
+      for (Message& bytes : messages(i, is_cut ? cut : asked.samples[i], is_cut)) all.push_back(std::move(bytes));
     }
     if (random() % 2 == 0 && !all.empty()) std::swap(all[random() % all.size()], all[random() % all.size()]);
     if (random() % 2 == 0 && !all.empty()) all.push_back(all[random() % all.size()]);
@@ -155,10 +194,11 @@ TEST(FetchAnswerTest, WhateverComesEveryWantEndsOnceAndHereMeansTheRightBytes) {
     asked.answer.end(fine ? PeerResult::kUnreachable : PeerResult::kWrong, asked.ends);
     const Results results = asked.results();
     ASSERT_EQ(results.size(), 3u);
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (results.at(20 + i) == PeerResult::kHere) {
-        ASSERT_EQ(asked.memory[i], asked.samples[i]);
-      }
+    for (const PeerEnd& end : asked.ends) {
+      if (end.result != PeerResult::kHere) continue;
+      const std::span<const std::byte> here = asked.memory[end.token - 20];
+      const Message& expected = end.cut > 0 ? cut : asked.samples[end.token - 20];
+      ASSERT_TRUE(std::ranges::equal(end.cut > 0 ? here.first(end.cut) : here, expected));
     }
   }
 }

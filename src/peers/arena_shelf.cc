@@ -17,6 +17,13 @@ std::shared_ptr<ShelvedArena> ArenaShelf::arena_of(const PeerKey& key) const {
   return found == lists->arenas.end() ? nullptr : *found;
 }
 
+std::shared_ptr<ShelvedDisks> ArenaShelf::disks_of(const PeerKey& key) const {
+  if (disks_ == nullptr) return nullptr;
+  const auto lists = inventory_.lists();
+  const auto found = std::ranges::find(lists->disks, disks_key(key), [](const auto& disks) { return disks->key(); });
+  return found == lists->disks.end() ? nullptr : *found;
+}
+
 bool ArenaShelf::has_readers(const ShelvedArena& arena, bool wake) const {
   bool any = false;
   const auto lists = inventory_.lists();
@@ -43,10 +50,16 @@ bool ArenaShelf::knows(const PeerKey& key) const {
 void ArenaShelf::expect(const PeerKey& key, std::span<const PeerItem> items) {
   const auto arena = arena_of(key);
   if (!arena) return;
+  const auto disks = disks_of(key);
   bool wanted = false;
   for (const PeerItem& item : items) {
     if (item.id >= arena->samples() || arena->arena().is_resident(item.id)) continue;
-    wanted = arena->arena().want(item.id) || wanted;
+    const bool is_known = disks && item.id < disks->board().samples();
+    if (is_known && disks->board().find(item.id)) {
+      disks_->expect(disks, item);
+      continue;
+    }
+    wanted = (is_known && disks->board().want(item.id, now())) || arena->arena().want(item.id) || wanted;
   }
   if (wanted) (void)has_readers(*arena, true);
 }
@@ -60,10 +73,19 @@ PeerShelf::Taken ArenaShelf::take(const PeerKey& key, const PeerItem& item) {
     const auto hash = arena->arena().hash(item.id);
     if (hash) return {.kind = Taken::Kind::kHere, .lease = std::move(*lease), .hash = *hash};
   }
+  if (Taken taken = take_from_disk(key, item); taken.kind != Taken::Kind::kAbsent) return taken;
   if (!arena->arena().has_home(item.id)) return {};
   // Wanted again: the list may have been full, or the one who took it off has died.
   const bool wake = arena->arena().want(item.id);
   return later(has_readers(*arena, wake) || is_beginning(key));
+}
+
+PeerShelf::Taken ArenaShelf::take_from_disk(const PeerKey& key, const PeerItem& item) {
+  const auto disks = disks_of(key);
+  if (!disks || item.id >= disks->board().samples()) return {};
+  Taken taken = disks_->take(disks, item);
+  if (taken.kind == Taken::Kind::kAbsent && disks->board().want(item.id, now())) taken.kind = Taken::Kind::kLater;
+  return taken;
 }
 
 }  // namespace foreload

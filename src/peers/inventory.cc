@@ -44,6 +44,13 @@ void ShelvedArena::drop(SampleId /*id*/) {
   if (--leases_ == 0) last = std::move(self_);
 }
 
+Result<std::shared_ptr<ShelvedDisks>> ShelvedDisks::open(Member& member, const ObjectInfo& object) {
+  FORELOAD_ASSIGN(auto memory, member.fetch(object.id));
+  const auto is_alive = [&member](MemberId id) { return member.control().is_alive(id); };
+  FORELOAD_ASSIGN(DiskBoard board, DiskBoard::open(memory->memory().bytes(), is_alive));
+  return std::shared_ptr<ShelvedDisks>(new ShelvedDisks(object.key, std::move(memory), std::move(board)));
+}
+
 Result<std::shared_ptr<AskingStream>> AskingStream::open(Member& member, const ObjectInfo& object) {
   FORELOAD_ASSIGN(auto memory, member.fetch(object.id));
   const std::span<std::byte> bytes = memory->memory().bytes();
@@ -86,7 +93,8 @@ void Inventory::run() {
 void Inventory::update() {
   const auto before = lists();
   auto after = std::make_shared<Lists>();
-  for (const ObjectInfo& object : member_->control().objects()) {
+  const std::vector<ObjectInfo> objects = member_->control().objects();
+  for (const ObjectInfo& object : objects) {
     const bool is_stream = object.key.kind == ObjectKey::Kind::kRing && object.users != 0;
     if (object.dropped) continue;
     if (object.key.kind == ObjectKey::Kind::kArena) {
@@ -94,6 +102,13 @@ void Inventory::update() {
     } else if (is_stream) {
       keep(object, before->streams, after->streams);
     }
+  }
+  // As long as somebody uses them, or the cache in memory that belongs to them is kept.
+  for (const ObjectInfo& object : objects) {
+    if (object.key.kind != ObjectKey::Kind::kDisks || object.dropped) continue;
+    const ObjectKey arena{ObjectKey::Kind::kArena, object.key.first, object.key.second};
+    const bool kept = std::ranges::any_of(after->arenas, [&](const auto& of) { return of->key() == arena; });
+    if (kept || object.users != 0) keep(object, before->disks, after->disks);
   }
   if (refused_.size() > Control::kMostObjects) refused_.clear();
   MutexLock lock(mutex_);

@@ -1,5 +1,6 @@
-// Inventory: what an agent sees of its host that matters to other hosts: the shared arenas, out of which they are
-// served, and the streams that ask for what others have. A thread of it keeps the lists. Any thread.
+// Inventory: what an agent sees of its host that matters to other hosts: the shared arenas and the disks of its
+// learners, out of which they are served, and the streams that ask for what others have. A thread of it keeps the
+// lists. Any thread.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include "base/thread.h"
 #include "host/member.h"
 #include "host/stream_card.h"
+#include "tier/disk_board.h"
 #include "tier/peer_desk.h"
 #include "tier/shared_arena.h"
 
@@ -42,6 +44,26 @@ class ShelvedArena : private LeaseBook, public std::enable_shared_from_this<Shel
   std::shared_ptr<ShelvedArena> self_ FORELOAD_GUARDED_BY(mutex_);  // while there are leases
 };
 
+// The disks of the host's learners, by the board on which they say what they have.
+class ShelvedDisks {
+ public:
+  static Result<std::shared_ptr<ShelvedDisks>> open(Member& member, const ObjectInfo& object);
+
+  ObjectId id() const { return memory_->id(); }
+  const ObjectKey& key() const { return key_; }
+  DiskBoard& board() { return board_; }
+  DiskBoardFiles& files() { return files_; }
+
+ private:
+  ShelvedDisks(const ObjectKey& key, std::shared_ptr<SharedObject> memory, DiskBoard board)
+      : key_(key), memory_(std::move(memory)), board_(std::move(board)) {}
+
+  ObjectKey key_;
+  std::shared_ptr<SharedObject> memory_;
+  DiskBoard board_;
+  DiskBoardFiles files_;
+};
+
 // A stream that asks other hosts.
 struct AskingStream {
   static Result<std::shared_ptr<AskingStream>> open(Member& member, const ObjectInfo& object);
@@ -58,6 +80,7 @@ class Inventory {
  public:
   struct Lists {
     std::vector<std::shared_ptr<ShelvedArena>> arenas;
+    std::vector<std::shared_ptr<ShelvedDisks>> disks;
     std::vector<std::shared_ptr<AskingStream>> streams;
   };
 

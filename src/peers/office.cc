@@ -84,7 +84,7 @@ void Office::take_requests() {
       }
       const std::uint64_t token = next_token_++;
       pending_.emplace(token, Pending{stream, *asked, time});
-      batches[asked->host].push_back({.id = asked->id, .into = asked->into, .token = token});
+      batches[asked->host].push_back({.id = asked->id, .into = asked->into, .token = token, .crop = asked->crop});
     }
     for (const auto& [host, wants] : batches) {
       transport_.fetch(host, stream->card.peers, wants, now() + kDeadline);
@@ -101,7 +101,7 @@ void Office::take_ends(Time until) {
     const auto found = pending_.find(end.token);
     if (found == pending_.end()) continue;
     const Pending& pending = found->second;
-    pending.stream->desk.end(pending.asked, end.result == PeerResult::kHere);
+    pending.stream->desk.end(pending.asked, end.result == PeerResult::kHere, end.cut);
     note(pending, end.result, time);
     touched.insert(pending.stream->ring.get());
   }

@@ -12,6 +12,7 @@
 #include "foreload/types.h"
 #include "plan/roster.h"
 #include "tier/lease.h"
+#include "tier/peer_crop.h"
 
 namespace foreload {
 
@@ -19,6 +20,7 @@ namespace foreload {
 struct PeerItem {
   SampleId id = 0;
   Bytes length = 0;
+  PeerCrop crop{};  // where that is wanted, the JPEG of it may come in the sample's place
 
   bool operator==(const PeerItem&) const = default;
 };
@@ -28,10 +30,11 @@ struct PeerWant {
   SampleId id = 0;
   std::span<std::byte> into{};  // of its length; valid until its PeerEnd was taken
   std::uint64_t token = 0;      // the caller's
+  PeerCrop crop{};              // as of PeerItem; a transport may ignore it
 };
 
 enum class PeerResult : std::uint8_t {
-  kHere,         // the bytes are in `into`, and are the sample's
+  kHere,         // the bytes are in `into`, and are the sample's, or those of the JPEG that was cut out of it
   kAbsent,       // its home does not have it
   kRefused,      // the peer means another dataset, plan or roster
   kWrong,        // the bytes do not have their hash, or the answer breaks the rules
@@ -41,13 +44,14 @@ enum class PeerResult : std::uint8_t {
 struct PeerEnd {
   std::uint64_t token = 0;
   PeerResult result = PeerResult::kUnreachable;
+  Bytes cut = 0;  // kHere: the length of what was cut out; 0: all of the sample is there
 };
 
 // How wants of one peer have ended so far.
 struct PeerCounts {
   std::string address{};  // empty: it is never asked
   std::uint64_t samples = 0;
-  Bytes bytes = 0;  // of these samples
+  Bytes bytes = 0;  // that came for these samples
   std::uint64_t absent = 0;
   std::uint64_t refused = 0;
   std::uint64_t wrong = 0;

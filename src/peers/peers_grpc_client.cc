@@ -182,7 +182,9 @@ void GrpcPeers::Client::fetch(HostIndex host, const PeerKey& key, std::span<cons
     wants = wants.subspan(some.size());
     FetchRequest request{.key = key};
     request.items.reserve(some.size());
-    for (const PeerWant& want : some) request.items.push_back({.id = want.id, .length = want.into.size()});
+    for (const PeerWant& want : some) {
+      request.items.push_back({.id = want.id, .length = want.into.size(), .crop = want.crop});
+    }
     keep(std::make_unique<FetchCall>(*this, host, key, some)).start(line, queue_, request, deadline);
   }
 }

@@ -103,6 +103,7 @@ class Call {
 
   std::uint32_t index_ = 0;  // of the sample
   PeerShelf::Taken sample_;
+  bool is_cut_ = false;
   Bytes offset_ = 0;  // in the sample; 0: the next is to be taken
 };
 
@@ -205,6 +206,7 @@ bool Call::take_next() {
   while (next_ < turn_.size()) {
     index_ = turn_[next_++];
     sample_ = shop_.shelf.take(fetch_.key, fetch_.items[index_]);
+    is_cut_ = sample_.kind == Kind::kHere && shop_.cutter.cut(fetch_.items[index_], sample_);
     if (sample_.kind != Kind::kLater || now() >= patient_until_) return true;
     late_.push_back(index_);
   }
@@ -216,8 +218,12 @@ void Call::write_part() {
   std::array<grpc::Slice, 2> slices;
   if (sample_.kind == PeerShelf::Taken::Kind::kHere) {
     const auto bytes = sample_.lease.bytes();
-    frame = {
-        .index = index_, .result = PeerResult::kHere, .length = bytes.size(), .offset = offset_, .hash = sample_.hash};
+    frame = {.index = index_,
+             .result = PeerResult::kHere,
+             .is_cut = is_cut_,
+             .length = bytes.size(),
+             .offset = offset_,
+             .hash = sample_.hash};
     const auto part = bytes.subspan(offset_, std::min<Bytes>(kPartBytes, bytes.size() - offset_));
     offset_ += part.size();
     const bool last = offset_ == bytes.size();

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "foreload/result.h"
+#include "peers/cutter.h"
 #include "peers/peers_grpc.h"
 
 namespace foreload {
@@ -44,6 +45,7 @@ struct Shop {
   GrpcServer::Greet greet;
   Duration patience;
   bool authenticated = false;
+  Cutter cutter{};
   grpc::AsyncGenericService methods{};
   Tally leases{};  // in the hands of gRPC
   Tally calls{};

@@ -64,13 +64,14 @@ TEST(GrpcPeersTest, ManyFetchesAreUnderWayAtOnce) {
 
 TEST(GrpcPeersTest, MoreThanFitsIntoOneRequestIsDivided) {
   TestShelf shelf;
-  shelf.put(35'000, 8);
+  constexpr SampleId kThere = kMostItems + 2'000;
+  shelf.put(kThere, 8);
   const auto server = serve(shelf, std::nullopt);
   const auto peers = peers_at(server->address(), std::nullopt);
   Wanted wanted(0, kMostItems + 5'000, 8);
   wanted.fetch_and_wait(*peers);
   EXPECT_EQ(wanted.count(PeerResult::kAbsent), kMostItems + 4'999);
-  EXPECT_EQ(wanted.result(35'000), PeerResult::kHere);
+  EXPECT_EQ(wanted.result(kThere), PeerResult::kHere);
 }
 
 TEST(GrpcPeersTest, WhatItsHomeDoesNotHaveIsAbsent) {

@@ -2,8 +2,8 @@
 // FetchRequest:  head | fingerprint u64 | validators u64 | roster u64 | count u32 | items …
 // Hello:         head | nonce u64 | hosts u32 | job | card
 // HelloAnswer:   head | nonce u64 | refusal | count u32 | card …
-// SampleFrame:   index u32 | result u8 | 0 u24 | length u64 | offset u64 | xxh3 u64 | the part
-// item:          id u64 | length u64
+// SampleFrame:   index u32 | result u8 | cut u8 | 0 u16 | length u64 | offset u64 | xxh3 u64 | the part
+// item:          id u64 | length u64 | crop: width, height of the picture, x, y, width, height u16; all of it: 0
 // card:          host u32 | learners u32 | memory u64 | disk u64 | name         text: length u16 | bytes
 #include "peers/wire.h"
 
@@ -17,7 +17,8 @@ namespace foreload {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x704c4f46;  // "FOLp"
-constexpr std::size_t kItemBytes = sizeof(SampleId) + sizeof(Bytes);
+constexpr std::size_t kItemBytes = sizeof(SampleId) + sizeof(Bytes) + 6 * sizeof(std::uint16_t);
+constexpr unsigned kCutShift = 8;
 enum class Kind : std::uint16_t { kFetch = 1, kHello = 2, kAnswer = 3 };
 
 bool is_control(char c) {
@@ -50,6 +51,12 @@ class Writer {
     put(card.memory);
     put(card.disk);
     put_text(card.name);
+  }
+  void put_crop(const PeerCrop& crop) {
+    for (const std::uint16_t number :
+         {crop.picture_width, crop.picture_height, crop.x, crop.y, crop.width, crop.height}) {
+      put(number);
+    }
   }
   void reserve(std::size_t more) { bytes_.reserve(bytes_.size() + more); }
   std::vector<std::byte> take() && { return std::move(bytes_); }
@@ -87,6 +94,15 @@ class Reader {
     card.disk = take<Bytes>();
     card.name = take_text();
     return card;
+  }
+  PeerCrop take_crop() {
+    PeerCrop crop;
+    for (std::uint16_t* number :
+         {&crop.picture_width, &crop.picture_height, &crop.x, &crop.y, &crop.width, &crop.height}) {
+      *number = take<std::uint16_t>();
+    }
+    failed_ = failed_ || !crop.is_sound();
+    return crop;
   }
   bool failed() const { return failed_; }
   std::size_t left() const { return rest_.size(); }
@@ -133,6 +149,8 @@ std::vector<std::byte> encode(const FetchRequest& request) {
   for (const PeerItem& item : request.items) {
     writer.put(item.id);
     writer.put(item.length);
+    FORELOAD_CHECK(item.crop.is_sound(), "a crop lies in its picture");
+    writer.put_crop(item.crop);
   }
   return std::move(writer).take();
 }
@@ -160,7 +178,7 @@ std::array<std::byte, kSampleFrameBytes> encode(const SampleFrame& frame) {
   Writer writer;
   writer.reserve(kSampleFrameBytes);
   writer.put(frame.index);
-  writer.put(static_cast<std::uint32_t>(frame.result));
+  writer.put(static_cast<std::uint32_t>(frame.result) | std::uint32_t{frame.is_cut} << kCutShift);
   writer.put(frame.length);
   writer.put(frame.offset);
   writer.put(frame.hash);
@@ -186,7 +204,9 @@ std::optional<FetchRequest> parse_fetch_request(std::span<const std::byte> bytes
   for (PeerItem& item : request.items) {
     item.id = reader.take<SampleId>();
     item.length = reader.take<Bytes>();
+    item.crop = reader.take_crop();
   }
+  if (!reader.ended_well()) return std::nullopt;
   return request;
 }
 
@@ -223,15 +243,18 @@ std::optional<SampleFrame> parse_sample_frame(std::span<const std::byte, kSample
   Reader reader(bytes);
   SampleFrame frame;
   frame.index = reader.take<std::uint32_t>();
-  const auto result = reader.take<std::uint32_t>();
+  const auto flags = reader.take<std::uint32_t>();
+  const auto result = flags & ((1u << kCutShift) - 1);
+  frame.is_cut = flags >> kCutShift == 1;
   frame.length = reader.take<Bytes>();
   frame.offset = reader.take<Bytes>();
   frame.hash = reader.take<std::uint64_t>();
   if (result == static_cast<std::uint32_t>(PeerResult::kAbsent)) {
-    const bool empty = frame.length == 0 && frame.offset == 0 && frame.hash == 0 && part == 0;
+    const bool empty = flags == result && frame.length == 0 && frame.offset == 0 && frame.hash == 0 && part == 0;
     return empty ? std::optional(frame) : std::nullopt;
   }
-  if (result != static_cast<std::uint32_t>(PeerResult::kHere)) return std::nullopt;
+  if (result != static_cast<std::uint32_t>(PeerResult::kHere) || flags >> kCutShift > 1) return std::nullopt;
+  if (frame.is_cut && frame.length == 0) return std::nullopt;
   frame.result = PeerResult::kHere;
   const bool first = frame.offset == 0;
   const bool inside = frame.offset < frame.length && frame.offset % kPartBytes == 0;

@@ -17,8 +17,8 @@
 
 namespace foreload {
 
-inline constexpr std::uint16_t kPeerProtocol = 1;
-inline constexpr std::size_t kMostItems = 32'768;            // of one request
+inline constexpr std::uint16_t kPeerProtocol = 2;
+inline constexpr std::size_t kMostItems = 16'384;            // of one request
 inline constexpr std::size_t kLongestPeerText = 256;         // a name, or why somebody is refused
 inline constexpr std::size_t kMostPeerCards = 4'096;         // hosts that one answer tells of
 inline constexpr Bytes kPartBytes = 1_MiB;                   // longer samples come in parts
@@ -35,10 +35,12 @@ struct FetchRequest {
   bool operator==(const FetchRequest&) const = default;
 };
 
-// A part of one sample, which follows it in the message: all of it, or kPartBytes from a multiple of kPartBytes on.
+// A part of one sample, which follows it in the message: all of it, or kPartBytes from a multiple of kPartBytes on. Or
+// of the JPEG that was cut out of the sample: then length and hash are that one's.
 struct SampleFrame {
   std::uint32_t index = 0;                  // in the request
   PeerResult result = PeerResult::kAbsent;  // kHere or kAbsent; without the sample the rest is 0
+  bool is_cut = false;                      // REQUIRES: not empty
   Bytes length = 0;                         // of the sample
   Bytes offset = 0;                         // of this part
   std::uint64_t hash = 0;                   // xxh3 of the sample

@@ -13,10 +13,15 @@ namespace {
 
 using Encoded = std::vector<std::byte>;
 
+PeerCrop some_crop() {
+  return {.picture_width = 0x0102, .picture_height = 65'535, .x = 0x0100, .y = 3, .width = 2, .height = 65'532};
+}
+
 FetchRequest some_request(std::size_t items = 5) {
   FetchRequest request{.key = {.fingerprint = 0x0123456789abcdef, .validators = 2, .roster = ~0ULL}};
   for (std::size_t i = 0; i < items; ++i) {
     request.items.push_back({.id = i * 0x100000001ULL, .length = 110'000 + (i << 40)});
+    if (i % 2 == 1) request.items.back().crop = some_crop();
   }
   return request;
 }
@@ -56,11 +61,12 @@ TEST(PeerWireTest, TheLargestMessagesFit) {
 }
 
 TEST(PeerWireTest, BytesAreTheSameOnEveryMachine) {
-  const auto bytes =
-      encode(FetchRequest{.key = {.fingerprint = 1, .validators = 2, .roster = 3}, .items = {{0x0102, 0x0304}}});
-  const unsigned char expected[] = {'F', 'O', 'L', 'p', 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0,
-                                    0,   0,   0,   0,   0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0,
-                                    2,   1,   0,   0,   0, 0, 0, 0, 4, 3, 0, 0, 0, 0, 0, 0};
+  const auto bytes = encode(FetchRequest{
+      .key = {.fingerprint = 1, .validators = 2, .roster = 3},
+      .items = {{0x0102, 0x0304, {.picture_width = 0x0506, .picture_height = 7, .width = 0x0201, .height = 1}}}});
+  const unsigned char expected[] = {'F', 'O', 'L', 'p', 2, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0,
+                                    0,   0,   3,   0,   0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0,
+                                    4,   3,   0,   0,   0, 0, 0, 0, 6, 5, 7, 0, 0, 0, 0, 0, 1, 2, 1, 0};
   ASSERT_EQ(bytes.size(), sizeof(expected));
   EXPECT_TRUE(std::ranges::equal(bytes, std::as_bytes(std::span(expected))));
 }
@@ -145,6 +151,30 @@ TEST(PeerWireTest, WhateverIsFlippedTheParserEndsAndItsMessageIsWhatWasSent) {
   }
 }
 
+TEST(PeerWireTest, ACropThatDoesNotLieInItsPictureIsNoRequest) {
+  const auto taken = [](const PeerCrop& crop) {
+    FetchRequest request = some_request(1);
+    auto bytes = encode(request);
+    const std::uint16_t numbers[] = {crop.picture_width, crop.picture_height, crop.x, crop.y, crop.width, crop.height};
+    for (std::size_t i = 0; i < 12; ++i) {
+      bytes[bytes.size() - 12 + i] = static_cast<std::byte>(numbers[i / 2] >> 8 * (i % 2));
+    }
+    const auto parsed = parse_fetch_request(bytes);
+    request.items[0].crop = crop;
+    EXPECT_TRUE(!parsed || *parsed == request);
+    return parsed.has_value();
+  };
+  EXPECT_TRUE(taken({}));
+  EXPECT_TRUE(taken(some_crop()));
+  EXPECT_TRUE(taken({.picture_width = 65'535, .picture_height = 65'535, .width = 65'535, .height = 65'535}));
+  EXPECT_FALSE(taken({.picture_width = 10, .picture_height = 10})) << "an empty box";
+  EXPECT_FALSE(taken({.picture_width = 10, .picture_height = 10, .width = 5}));
+  EXPECT_FALSE(taken({.picture_width = 10, .picture_height = 10, .x = 6, .width = 5, .height = 1}));
+  EXPECT_FALSE(taken({.picture_width = 10, .picture_height = 10, .y = 65'535, .width = 5, .height = 65'535}));
+  EXPECT_FALSE(taken({.width = 1, .height = 1})) << "no picture";
+  EXPECT_FALSE(taken({.x = 1}));
+}
+
 TEST(SampleFrameTest, FramesSurviveTheWayThereAndBack) {
   const auto there_and_back = [](const SampleFrame& frame, Bytes part) {
     EXPECT_EQ(parse_sample_frame(encode(frame), part), frame);
@@ -155,6 +185,7 @@ TEST(SampleFrameTest, FramesSurviveTheWayThereAndBack) {
   there_and_back({.result = PeerResult::kHere, .length = kPartBytes + 1}, kPartBytes);
   there_and_back({.result = PeerResult::kHere, .length = kPartBytes + 1, .offset = kPartBytes}, 1);
   there_and_back({.result = PeerResult::kHere, .hash = 5}, 0);  // a sample may be empty
+  there_and_back({.index = 7, .result = PeerResult::kHere, .is_cut = true, .length = 50'000, .hash = 1}, 50'000);
 }
 
 TEST(SampleFrameTest, APartOfAnotherLengthOrAtAnotherPlaceIsRefused) {
@@ -169,6 +200,14 @@ TEST(SampleFrameTest, APartOfAnotherLengthOrAtAnotherPlaceIsRefused) {
   EXPECT_TRUE(refused({.result = PeerResult::kRefused}, 0));
   EXPECT_TRUE(refused({.result = PeerResult::kAbsent, .length = 1}, 0));
   EXPECT_TRUE(refused({.result = PeerResult::kAbsent}, 1));
+  EXPECT_TRUE(refused({.result = PeerResult::kAbsent, .is_cut = true}, 0));
+  EXPECT_TRUE(refused({.result = PeerResult::kHere, .is_cut = true}, 0)) << "nothing is not a part of anything";
+  auto other = encode(SampleFrame{.result = PeerResult::kHere, .is_cut = true, .length = 5});
+  other[5] = std::byte{2};
+  EXPECT_FALSE(parse_sample_frame(other, 5)) << "neither whole nor cut";
+  other[5] = std::byte{1};
+  other[6] = std::byte{1};
+  EXPECT_FALSE(parse_sample_frame(other, 5));
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ bool Fetcher::ask_next(Time now) {
   const auto joined = waiters_.find(id);
   if (joined != waiters_.end() && joined->second.size() >= Arena::kMostLeases) return false;
   const Origin from = route(id, ask_number_, now);
-  const auto part = from == Origin::kSource ? part_of(id, plan, ask_index_, now) : std::nullopt;
+  const auto part = part_of(id, from, {parts_.seed, plan.epoch, plan.position(ask_index_)}, now);
   const Moment moment = parts_.stream.moment(plan, ask_index_);
   Answer answer = request({.id = id, .from = from, .part = part, .moment = moment}, now);
   if (answer.kind != Ask::kBusy && answer.kind != Ask::kNoRoom) holds_.asked(id);
@@ -283,7 +283,7 @@ void Fetcher::arrive(const Arrival& arrival, Time now) {
   if (!arrival.status.ok()) parts_.filling.failed(arrival.status.error());
   // Whoever began the flight; the others found the bytes on their way. What nobody needed yet is counted where the
   // stream stands.
-  const auto from = [&](Origin origin) { return arrival.origin == origin ? arrival.length : Bytes{0}; };
+  const auto from = [&](Origin origin) { return arrival.origin == origin ? arrival.came() : Bytes{0}; };
   const OriginBytes bytes{.disk = from(Origin::kDisk),
                           .peer = from(Origin::kPeer),
                           .source = from(Origin::kSource),

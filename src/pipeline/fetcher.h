@@ -98,7 +98,9 @@ class Fetcher {
   bool redo_next(Time now);
   void prepare_slot(std::uint32_t slot, const BatchPlan& plan, Time now);
   Time next_turn(Time now) const;
-  std::optional<PartialRead> part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now);
+  std::optional<PartialRead> part_of(SampleId id, Origin from, const PrepKey& key, Time now);
+  std::optional<PartialRead> rows_of(SampleId id, const Box& box) const;
+  std::optional<PartialRead> cut_of(SampleId id, const Box& box) const;
   void fill(Time now);
   bool fill_next(Time now);
   bool fill_for_others(Time now);
@@ -176,6 +178,7 @@ class Fetcher {
   struct Redo {
     BatchPlan plan;
     std::vector<unsigned> attempts;  // which samples: Work::attempt
+    std::vector<Work> parts{};       // by index: a part that is still there, and that nobody else can ask for anew
     unsigned turn = 0;
   };
   std::deque<Redo> redos_;  // in order of need

@@ -46,27 +46,63 @@ Origin Fetcher::route(SampleId id, std::uint64_t number, Time now) {
   return chosen;
 }
 
-// What is enough of a crop-addressable sample that is not kept, where storage is so slow that it pays.
-std::optional<PartialRead> Fetcher::part_of(SampleId id, const BatchPlan& plan, std::uint64_t index, Time now) {
-  constexpr unsigned kReadsOfAPart = 2;
-  if (!foresight_ || parts_.tiers.max_depth() < kReadsOfAPart) return std::nullopt;
-  if (!pacer_.parts_may_pay() || parts_.tiers.keeps(id)) return std::nullopt;
-  const auto offsets = parts_.source.rows(id);
+// What is enough of a crop-addressable sample that is not kept, where the way to it is so slow that it pays.
+std::optional<PartialRead> Fetcher::part_of(SampleId id, Origin from, const PrepKey& key, Time now) {
+  const bool is_peer = from == Origin::kPeer;
+  if (!foresight_ || parts_.tiers.keeps(id)) return std::nullopt;
+  if (!is_peer && (from != Origin::kSource || !pacer_.parts_may_pay())) return std::nullopt;
   const auto size = parts_.source.dimensions(id);
-  if (offsets.empty() || offsets.size() > parts_.ring.most_rows() || !size) return std::nullopt;
-  const auto wanted = foresight_->rows(*size, {parts_.seed, plan.epoch, plan.position(index)});
-  const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
+  if (parts_.source.rows(id).empty() || !size) return std::nullopt;
+  const auto box = foresight_->box(*size, key);
+  if (!box) return std::nullopt;
+  const auto part = is_peer ? cut_of(id, *box) : rows_of(id, *box);
+  if (!part) return std::nullopt;
+  const Bytes length = parts_.source.length(id);
+  const bool pays = pacer_.part_pays(from, length, part->bytes());
+  record({.time = now,
+          .kind = EventKind::kPart,
+          .a = length,
+          .b = part->bytes(),
+          .c = static_cast<std::uint64_t>(from) << 8 | (pays ? 1u : 0u)});
+  return pays ? part : std::nullopt;
+}
+
+// Of storage: the header and the rows of the crop.
+std::optional<PartialRead> Fetcher::rows_of(SampleId id, const Box& box) const {
+  constexpr unsigned kReadsOfAPart = 2;
+  const auto offsets = parts_.source.rows(id);
+  if (offsets.size() > parts_.ring.most_rows() || parts_.tiers.max_depth() < kReadsOfAPart) return std::nullopt;
+  const Dimensions size = *parts_.source.dimensions(id);
+  const auto rows = rows_around(offsets, size, {box.y, std::int64_t{box.y} + box.height});
   const Bytes length = parts_.source.length(id);
   if (!rows || !rows->is_partial() || offsets.back() + Bytes{2} > length) return std::nullopt;
   // The marker behind the last row is looked at, too.
   const Bytes end = std::min(Bytes{offsets[rows->end]} + 2, length);
-  const PartialRead part{
-      .parts = {SamplePart{0, offsets[0]}, SamplePart{offsets[rows->first], end - offsets[rows->first]}},
-      .first_row = rows->first,
-      .end_row = rows->end};
-  const bool pays = pacer_.part_pays(length, part.bytes());
-  record({.time = now, .kind = EventKind::kPart, .a = length, .b = part.bytes(), .c = pays ? 1u : 0u});
-  return pays ? std::optional<PartialRead>(part) : std::nullopt;
+  return PartialRead{.parts = {SamplePart{0, offsets[0]}, SamplePart{offsets[rows->first], end - offsets[rows->first]}},
+                     .first_row = rows->first,
+                     .end_row = rows->end};
+}
+
+// Of another host: what it cuts out for the crop. How long that is follows about from the share of the picture, with
+// what MCUs and their runs have beside the box.
+std::optional<PartialRead> Fetcher::cut_of(SampleId id, const Box& box) const {
+  constexpr Bytes kBeside = 32;  // pixels, of a side
+  const Dimensions size = *parts_.source.dimensions(id);
+  if (!PeerCrop::fits(size)) return std::nullopt;
+  const auto number = [](std::uint32_t pixels) { return static_cast<std::uint16_t>(pixels); };
+  const PeerCrop crop{.picture_width = number(size.width),
+                      .picture_height = number(size.height),
+                      .x = number(box.x),
+                      .y = number(box.y),
+                      .width = number(box.width),
+                      .height = number(box.height)};
+  const Bytes length = parts_.source.length(id);
+  const Bytes header = std::min(Bytes{parts_.source.rows(id)[0]}, length);
+  const Bytes wide = std::min(box.width + kBeside, Bytes{size.width});
+  const Bytes high = std::min(box.height + kBeside / 2, Bytes{size.height});
+  const auto share = static_cast<double>(wide * high) / static_cast<double>(Bytes{size.width} * size.height);
+  return PartialRead{.crop = crop,
+                     .expected = header + static_cast<Bytes>(share * static_cast<double>(length - header))};
 }
 
 // Homes that stand empty are filled in the order in which they will be needed, at most an epoch ahead.
@@ -146,7 +182,12 @@ bool Fetcher::fill_next(Time now) {
 bool Fetcher::fill_for_others(Time now) {
   if (!parts_.tiers.has_peers()) return true;
   for (int i = 0; i < kConsideredAtOnce && fill_id_ < parts_.source.size(); ++i) {
-    const bool lacks = !refuse(fill_id_) && parts_.tiers.is_kept_here(fill_id_) && parts_.tiers.lacks(fill_id_);
+    const bool kept = !refuse(fill_id_) && parts_.tiers.is_kept_here(fill_id_);
+    if (kept && !parts_.tiers.write_home(fill_id_)) {
+      fill_later_ = true;
+      return false;
+    }
+    const bool lacks = kept && parts_.tiers.lacks(fill_id_);
     if (lacks && !fill_home(fill_id_, false, now)) return false;
     if (lacks && parts_.tiers.lacks(fill_id_)) {  // another process is at it, or its home has no memory yet
       fill_later_ = true;
@@ -226,7 +267,7 @@ bool Fetcher::ask_elsewhere(const Waiter& waiter, SampleId id, bool late, Time n
   }
 }
 
-// What is at home here and other hosts need before anybody here does. Who asks waits for it, but not for long.
+// What is at home here and others need before anybody here does. Who asks waits for it, but not for long.
 void Fetcher::ask_wanted(Time now) {
   constexpr std::size_t kAtOnce = 64;
   constexpr Duration kPatience = std::chrono::seconds(1);
@@ -243,9 +284,10 @@ void Fetcher::ask_wanted(Time now) {
 bool Fetcher::ask_wanted(SampleId id, Time now) {
   if (id >= parts_.source.size() || refuse(id) || !parts_.tiers.lacks(id)) return true;
   const Origin from = parts_.tiers.on_disk(id) ? Origin::kDisk : Origin::kSource;
-  if (parts_.tiers.request({.id = id, .from = from, .urgent = true, .fill = true}, now).kind != Ask::kQueued) {
-    return false;
-  }
+  // What only the disk keeps goes there through the room for that.
+  const bool far = !parts_.tiers.has_home(id);
+  const Request wanted{.id = id, .from = from, .urgent = true, .fill = true, .far = far};
+  if (parts_.tiers.request(wanted, now).kind != Ask::kQueued) return false;
   const Bytes length = parts_.source.length(id);
   pacer_.on_asked(from, length);
   record({.time = now, .kind = EventKind::kAsked, .a = id, .b = length, .c = static_cast<std::uint64_t>(from)});

@@ -47,7 +47,11 @@ void Fetcher::deliver(RingItem item, Work work, Time now) {
                  .length = bytes.size()};
   auto rows = parts_.source.rows(work.id);
   if (rows.size() > parts_.ring.most_rows()) rows = {};
-  if (work.part) {
+  if (work.part && work.part->is_cut()) {
+    ready.length = work.part->came;
+    ready.crop = work.part->crop;
+    rows = {};
+  } else if (work.part) {
     ready.first_row = work.part->first_row;
     ready.end_row = work.part->end_row;
   }
@@ -132,7 +136,13 @@ void Fetcher::look_for_hold_up(Time now) {
 void Fetcher::do_again(std::uint32_t slot) {
   Watch& watch = watches_[slot];
   Redo redo{.plan = watch.plan, .turn = watch.turn + 1};
-  for (std::uint32_t i = 0; i < redo.plan.count; ++i) redo.attempts.push_back(parts_.works.at({slot, i}).attempt);
+  for (std::uint32_t i = 0; i < redo.plan.count; ++i) {
+    const Work& work = parts_.works.at({slot, i});
+    redo.attempts.push_back(work.attempt);
+    Work& part = redo.parts.emplace_back();
+    if (!work.part || !work.lease.valid()) continue;
+    part = {.id = work.id, .attempt = work.attempt, .lease = work.lease.share(), .part = work.part};
+  }
   watch.retired = true;
   const auto later = std::ranges::find_if(redos_, [&](const Redo& r) { return r.plan.number > redo.plan.number; });
   redos_.insert(later, std::move(redo));
@@ -148,7 +158,7 @@ bool Fetcher::redo_next(Time now) {
     reap(*slot, now);
     do_again(*slot);
   }
-  const Redo redo = std::move(redos_.front());
+  Redo redo = std::move(redos_.front());
   redos_.pop_front();
   prepare_slot(*slot, redo.plan, now);
   watches_[*slot].turn = redo.turn;
@@ -158,7 +168,11 @@ bool Fetcher::redo_next(Time now) {
                             ? parts_.stream.sample(redo.plan, i)
                             : parts_.stream.schedule().substitute(redo.plan.epoch, redo.plan.position(i), attempt);
     const Waiter waiter{.number = redo.plan.number, .index = i, .attempt = attempt, .slot = *slot};
-    elsewhere_.push_back({waiter, id, now});
+    if (redo.parts[i].lease.valid()) {
+      settle(waiter, std::move(redo.parts[i]), now);
+    } else {
+      elsewhere_.push_back({waiter, id, now});
+    }
   }
   return true;
 }

@@ -147,7 +147,10 @@ Status Preparer::transform(ChainRunner& runner, const PrepTask& task, const Ring
   const PrepStream& stream = *task.stream;
   const BatchPlan plan = stream.ring.plan_of(task.item.slot);
   const PrepKey key{.seed = stream.seed, .epoch = plan.epoch, .position = stream.ring.position(task.item)};
-  const RowHint rows{.offsets = stream.ring.rows(task.item), .first = work.first_row, .end = work.end_row};
+  RowHint rows{.offsets = stream.ring.rows(task.item), .first = work.first_row, .end = work.end_row};
+  if (work.crop.is_wanted()) {
+    rows.cut = CutHint{work.crop.picture(), {work.crop.x, work.crop.y, work.crop.width, work.crop.height}};
+  }
   const std::span<const std::byte> memory = stream.memory[work.memory % stream.memory.size()];
   if (work.offset > memory.size() || work.length > memory.size() - work.offset) {
     return Error{Code::kIo, "what the ring says of the sample's place can not be"};

@@ -24,6 +24,7 @@
 #include "plan/stream.h"
 #include "policy/hold_up.h"
 #include "policy/prep_order.h"
+#include "tier/peer_crop.h"
 
 namespace foreload {
 
@@ -54,6 +55,7 @@ struct RingWork {
   std::uint64_t length = 0;
   std::uint32_t first_row = 0;  // rows first … end-1 are there
   std::uint32_t end_row = ~0u;
+  PeerCrop crop{};  // wanted: the bytes are the cut for it
 };
 
 // What a worker made of it.

@@ -14,6 +14,8 @@ constexpr int kWorthLeaving = 4;
 // And win this much time: a few small reads say little on a machine whose cores are busy.
 constexpr Duration kLeastWon = std::chrono::milliseconds(500);
 constexpr Bytes kLeastSaved = 4;                                   // a quarter of the sample
+constexpr Bytes kLeastCut = 8;                                     // an eighth: a cut costs no request
+constexpr double kCutRate = 2.5e9;                                 // bytes per second of samples that a host cuts
 constexpr Bytes kLargeSample = 4_MiB;                              // few pictures are larger
 constexpr Duration kRequestCost = std::chrono::microseconds(200);  // of one read more, for the machine and the storage
 // Steps over which the learner's pace is averaged. One that had to wait seems slower than it is: shorter ones count
@@ -71,10 +73,13 @@ bool Pacer::has_time(Time now, Origin origin, Bytes length, const Need& need) co
   return is_spare(spare(now, origin, need), cost.value_or(Duration{}));
 }
 
-bool Pacer::part_pays(Bytes whole, Bytes part) const {
-  if (part + whole / kLeastSaved > whole) return false;
-  const auto saved = costs_[index(Origin::kSource)].transfer(whole - part);
-  return saved && *saved >= kRequestCost;
+// Between hosts the network is taken for the scarcer resource until it has been seen to be quicker than the cutting.
+bool Pacer::part_pays(Origin origin, Bytes whole, Bytes part) const {
+  const bool is_cut = origin == Origin::kPeer;
+  if (part + whole / (is_cut ? kLeastCut : kLeastSaved) > whole) return false;
+  const auto saved = costs_[index(origin)].transfer(whole - part);
+  if (!is_cut) return saved && *saved >= kRequestCost;
+  return !saved || *saved >= std::chrono::duration<double>(static_cast<double>(whole) / kCutRate);
 }
 
 bool Pacer::parts_may_pay() const {

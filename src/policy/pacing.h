@@ -66,9 +66,10 @@ class Pacer {
   std::uint64_t lookahead_batches() const;
   // Where to read a sample that the source and a `nearer` one have. `batches_left`: until the consumer needs it.
   Origin route(Time now, Origin nearer, Bytes length, std::uint64_t batches_left) const;
-  // Is it better to read only `part` of the `whole` bytes of a sample that is not kept? It costs a second request.
-  bool part_pays(Bytes whole, Bytes part) const;
-  // Could it be?
+  // Is it better to get only `part` of the `whole` bytes of a sample that is not kept? Of the source it costs a second
+  // request, and of another host the time in which it is cut out there.
+  bool part_pays(Origin origin, Bytes whole, Bytes part) const;
+  // Could it be, of the source?
   bool parts_may_pay() const;
   // May another read start? `in_flight` counts those of the origin.
   bool may_start(Origin origin, unsigned in_flight) const { return in_flight < depth(origin); }

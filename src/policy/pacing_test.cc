@@ -42,7 +42,7 @@ Outcome drive(const Storage& storage, Bytes sample, int reads) {
   }
   const double second_half = static_cast<double>(sample) * reads / 2;
   return {pacer.depth(Origin::kSource), second_half / std::chrono::duration<double>(now - half).count(),
-          pacer.parts_may_pay() && pacer.part_pays(sample, sample / 3)};
+          pacer.parts_may_pay() && pacer.part_pays(Origin::kSource, sample, sample / 3)};
 }
 
 TEST(PacerTest, DepthGrowsUntilLatencyIsHidden) {
@@ -60,6 +60,28 @@ TEST(PacerTest, DepthStaysSmallWhenMoreBringsNothing) {
 TEST(PacerTest, QuickStorageIsReadWholeAndSlowStorageInParts) {
   EXPECT_FALSE(drive({.latency = 0ms, .bytes_per_second = 2e9}, 100'000, 5'000).part_pays);
   EXPECT_TRUE(drive({.latency = 0ms, .bytes_per_second = 2e7}, 100'000, 5'000).part_pays);
+}
+
+// A network of that rate, from which enough was read.
+bool cut_pays(double bytes_per_second, Bytes whole, Bytes part) {
+  Pacer pacer({.max_depth = 16});
+  Time now{0};
+  for (int i = 0; i < 5'000; ++i) {
+    now += Duration(static_cast<std::int64_t>(1e9 * 100'000 / bytes_per_second));
+    (void)pacer.on_read_done(now, {.origin = Origin::kPeer, .asked = Origin::kPeer, .bytes = 100'000, .in_flight = 4});
+  }
+  return pacer.part_pays(Origin::kPeer, whole, part);
+}
+
+TEST(PacerTest, CropsAreCutOutElsewhereUnlessTheNetworkIsQuickerThanThat) {
+  const Pacer fresh({.max_depth = 16});
+  EXPECT_TRUE(fresh.part_pays(Origin::kPeer, 110'000, 55'000)) << "before anything is known of the network";
+  EXPECT_FALSE(fresh.part_pays(Origin::kPeer, 110'000, 100'000)) << "hardly anything is saved";
+  EXPECT_FALSE(fresh.part_pays(Origin::kSource, 110'000, 55'000)) << "storage must have been seen to be slow";
+  for (const double slow : {1e7, 1.25e8, 6e8}) EXPECT_TRUE(cut_pays(slow, 110'000, 55'000)) << slow;
+  for (const double quick : {2e9, 1.2e10}) EXPECT_FALSE(cut_pays(quick, 110'000, 55'000)) << quick;
+  EXPECT_TRUE(cut_pays(6e8, 1'100'000, 550'000)) << "whatever the length";
+  EXPECT_FALSE(cut_pays(6e8, 110'000, 90'000)) << "less is saved than the cutting costs";
 }
 
 TEST(PacerTest, DepthNeverExceedsItsBound) {

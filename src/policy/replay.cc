@@ -84,7 +84,7 @@ void PacingReplay::take(const Event& event) {
              static_cast<std::uint64_t>(pacer_->route(event.time, origin_of(event.c >> 8), event.b, event.c >> 16)));
       break;
     case EventKind::kPart:
-      expect(event, "a part", event.c, pacer_->part_pays(event.a, event.b) ? 1 : 0);
+      expect(event, "a part", event.c & 1, pacer_->part_pays(origin_of(event.c >> 8), event.a, event.b) ? 1 : 0);
       break;
     case EventKind::kReadStarted: {
       const ReadFields read = ReadFields::unpack(event.c);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -217,22 +218,50 @@ Result<Dimensions> image_dimensions(std::span<const std::byte> sample) {
   return format->dimensions(sample);
 }
 
+namespace {
+
+// A box of the picture that is decoded at eighths/8, in pixels of the whole one.
+Box unscaled(const Box& box, std::uint32_t eighths, Dimensions picture) {
+  const std::uint32_t step = 8 / eighths;
+  const std::uint32_t right = std::min((box.x + box.width) * step, picture.width);
+  const std::uint32_t bottom = std::min((box.y + box.height) * step, picture.height);
+  return {box.x * step, box.y * step, right - box.x * step, bottom - box.y * step};
+}
+
+Box around(const Box& a, const Box& b) {
+  const Box first{std::min(a.x, b.x), std::min(a.y, b.y), 0, 0};
+  return {first.x, first.y, std::max(a.x + a.width, b.x + b.width) - first.x,
+          std::max(a.y + a.height, b.y + b.height) - first.y};
+}
+
+}  // namespace
+
 struct CropForesight::State {
+  // Zero rows: no pixel is needed.
+  Box box(Dimensions picture, const PrepKey& key, Decode decode);
+
   const Chain::Program& program;
   Plan plan{};
 };
 
+Box CropForesight::State::box(Dimensions picture, const PrepKey& key, Decode decode) {
+  if (!place_ops(program.image, picture, key, plan)) return {};
+  const std::uint32_t eighths = decode == Decode::kFast ? plan.source_geometry().smallest_scale() : 8;
+  if (eighths < 8) plan.source_geometry().scale_source(eighths);
+  plan.settle();
+  return unscaled(plan.stages()[0].geometry.source_box(), eighths, picture);
+}
+
 CropForesight::CropForesight(const Chain& chain) : state_(new State{*chain.program_}) {}
 CropForesight::~CropForesight() = default;
 
-std::optional<Interval> CropForesight::rows(Dimensions picture, const PrepKey& key) {
+// Whether a picture can be decoded at a fraction of its size only its bytes say.
+std::optional<Box> CropForesight::box(Dimensions picture, const PrepKey& key) {
   if (state_->program.array || picture.width == 0 || picture.height == 0) return std::nullopt;
-  Plan& plan = state_->plan;
-  if (!place_ops(state_->program.image, picture, key, plan)) return std::nullopt;
-  plan.settle();
-  const Box box = plan.stages()[0].geometry.source_box();
+  const Box box = state_->box(picture, key, Decode::kExact);
   if (box.height == 0) return std::nullopt;
-  return Interval{box.y, std::int64_t{box.y} + box.height};
+  const bool is_fast = state_->program.image.decode == Decode::kFast;
+  return is_fast ? around(box, state_->box(picture, key, Decode::kFast)) : box;
 }
 
 }  // namespace foreload

@@ -102,8 +102,9 @@ class CropForesight {
   explicit CropForesight(const Chain& chain);
   ~CropForesight();
 
-  // The rows of pixels of a picture of this size. Nothing: the chain is for arrays, or needs no pixel at all.
-  std::optional<Interval> rows(Dimensions picture, const PrepKey& key);
+  // The box of a picture of this size that holds all pixels, also of one that is decoded at a fraction of its size.
+  // Nothing: the chain is for arrays, or needs no pixel at all.
+  std::optional<Box> box(Dimensions picture, const PrepKey& key);
 
  private:
   struct State;

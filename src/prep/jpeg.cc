@@ -2,6 +2,7 @@
 // - a crop-addressable file is cut first: libjpeg sees only the runs of MCUs that cover the box (jpeg_splice.h).
 //   Such a file is never given to libjpeg as a whole, unless the box is most of it;
 // - rows above the box are skipped from row 0 on, which libjpeg does without reconstructing them;
+// - what another host has cut already is a file like that, whose pixels are elsewhere in the picture (jpeg_cut.h);
 // - columns are cut at whole MCUs, as cover_columns() says; but from column 0 on where libjpeg smooths, because it
 //   would take the left edge of the cut for that of the picture (rows and the right edge it handles well);
 // - the rest of the file is never read;
@@ -18,6 +19,7 @@
 
 #include "base/check.h"
 #include "prep/jpeg_bytes.h"
+#include "prep/jpeg_cut.h"
 #include "prep/jpeg_entropy.h"
 #include "prep/jpeg_frame.h"
 #include "prep/jpeg_layout.h"
@@ -45,14 +47,16 @@ class JpegDecoder final : public ImageDecoder {
   // libjpeg crops columns of a scaled picture rightly for the usual samplings only.
   bool can_scale() const override { return frame_.has_usual_sampling(); }
   void set_scale(std::uint32_t eighths) override;
-  DecodeMemory memory(const Box& box) const override;
-  Status start(const Box& box, std::span<std::uint8_t> scratch) override;
+  DecodeMemory memory(const Box& wanted) const override;
+  Status start(const Box& wanted, std::span<std::uint8_t> scratch) override;
   Result<const std::uint8_t*> next_row() override;
   void close() override { reader_.close(); }
   bool damaged() const override { return reader_.guard().warnings() > 0; }
 
  private:
   bool find_rows();
+  Result<Dimensions> open_cut(const CutHint& hint);
+  std::optional<Box> place_of(const Box& box) const;
   bool is_spliced(const JpegSplice& splice) const { return !rows_.empty() && !covers_most(layout_, splice); }
   bool can_be_cut(const JpegSplice& splice) const;
   McuRange columns_of(const Box& box, std::uint32_t width) const;
@@ -77,6 +81,7 @@ class JpegDecoder final : public ImageDecoder {
   RowHint hint_;       // for the next open()
   McuRange there_;     // rows of MCUs; of a partial file not all
   bool is_partial_ = false;
+  std::optional<JpegCutPlace> cut_;  // the file is a cut, and all but the boxes of callers is its own
   bool is_hinted_ = false;           // the rows are somebody else's word
   std::vector<std::uint32_t> rows_;  // of a crop-addressable file, at most 32 KiB; else empty
   std::uint32_t width_ = 0;          // of the box
@@ -94,6 +99,8 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
   limits_ = limits;
   eighths_ = 8;
   entropy_.forget();
+  cut_.reset();
+  if (hint_.cut) return open_cut(*std::exchange(hint_, {}).cut);
   if (find_rows()) {
     frame_ = JpegFrame::of(layout_);
     FORELOAD_TRY(check_pixels(frame_.size, limits));
@@ -106,6 +113,24 @@ Result<Dimensions> JpegDecoder::open(std::span<const std::byte> bytes, const Lim
     FORELOAD_TRY(frame_.check_data(reader_.rest(), limits));
   }
   return frame_.size;
+}
+
+// Whatever is wrong with it says nothing about the whole file.
+Result<Dimensions> JpegDecoder::open_cut(const CutHint& hint) {
+  if (!find_rows()) return not_enough();
+  cut_ = place_jpeg_cut(layout_, hint.picture, hint.box);
+  if (!cut_) return not_enough();
+  frame_ = JpegFrame::of(layout_);
+  FORELOAD_TRY(check_pixels(hint.picture, limits_));
+  FORELOAD_TRY(frame_.check_length(bytes_.size() - layout_.scan));
+  return hint.picture;
+}
+
+// Where a box of the picture is in the file. Nothing: it is not there.
+std::optional<Box> JpegDecoder::place_of(const Box& box) const {
+  if (!cut_) return box;
+  if (!cut_->covers(box, eighths_)) return std::nullopt;
+  return Box{box.x - cut_->x(eighths_), box.y - cut_->y(eighths_), box.width, box.height};
 }
 
 bool JpegDecoder::find_rows() {
@@ -155,10 +180,12 @@ Bytes JpegDecoder::row_scratch(const Box& box) const {
   return row_bytes(widest_columns_of(box, scaled(frame_.size, eighths_).width).count()) + kMisalignment;
 }
 
-DecodeMemory JpegDecoder::memory(const Box& box) const {
-  DecodeMemory memory{row_scratch(box), library_bytes()};
+DecodeMemory JpegDecoder::memory(const Box& wanted) const {
+  const auto box = place_of(wanted);
+  if (!box) return {};
+  DecodeMemory memory{row_scratch(*box), library_bytes()};
   if (rows_.empty()) return memory;
-  const JpegSplice splice = plan_jpeg_splice(layout_, box, eighths_);
+  const JpegSplice splice = plan_jpeg_splice(layout_, *box, eighths_);
   if (is_spliced(splice)) memory.scratch += jpeg_splice_bytes(layout_, splice, rows_);
   return memory;
 }
@@ -179,10 +206,12 @@ Bytes JpegDecoder::library_bytes() const {
   return kTables + rows + (frame_.has_scans ? frame_.coefficient_bytes() : 0);
 }
 
-Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
-  const Bytes row_room = row_scratch(box);
+Status JpegDecoder::start(const Box& wanted, std::span<std::uint8_t> scratch) {
+  const auto box = place_of(wanted);
+  if (!box) return not_enough();
+  const Bytes row_room = row_scratch(*box);
   FORELOAD_CHECK(scratch.size() >= row_room, "memory() was asked");
-  FORELOAD_ASSIGN(const Box inner, give_to_library(box, scratch.subspan(row_room)));
+  FORELOAD_ASSIGN(const Box inner, give_to_library(*box, scratch.subspan(row_room)));
   const std::uint32_t width = scaled({reader_.info().image_width, 0}, eighths_).width;
   const Bytes widest = row_bytes(widest_columns_of(inner, width).count()) + kMisalignment;
   FORELOAD_CHECK(widest <= row_room, "a splice is not cut elsewhere");
@@ -192,7 +221,7 @@ Status JpegDecoder::start(const Box& box, std::span<std::uint8_t> scratch) {
     FORELOAD_TRY(start_again());
   }
   FORELOAD_CHECK(reader_.info().output_width == columns_.count(), "libjpeg cuts at the MCUs that were given");
-  width_ = box.width;
+  width_ = box->width;
   row_ = scratch.data() + kMisalignment;
   first_pixel_ = inner.x - columns_.first;
   std::memset(row_ + columns_.count() * kPixelBytes, 0, kRowSlack);

@@ -1,5 +1,6 @@
-// RowHint: what a record index knows about a crop-addressable JPEG, and which of its rows of MCUs are there at all:
-// on slow storage only the header and the rows of a crop are read, and what lies between them is not defined.
+// RowHint: what a record index knows about a crop-addressable JPEG, and how much of it is there at all: on slow storage
+// only the header and the rows of a crop are read, and what lies between them is not defined; and another host may have
+// sent only what it cut out for a crop (prep/jpeg_cut).
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,17 @@
 
 namespace foreload {
 
+// The picture of which there is only the cut for this box.
+struct CutHint {
+  Dimensions picture;
+  Box box;
+};
+
 struct RowHint {
   std::span<const std::uint32_t> offsets{};  // Source::rows; checked, and ignored when they do not fit
   std::uint32_t first = 0;                   // rows first … end-1 are there
   std::uint32_t end = std::numeric_limits<std::uint32_t>::max();
+  std::optional<CutHint> cut{};  // instead of all the above
 
   bool is_partial() const { return first > 0 || std::size_t{end} + 1 < offsets.size(); }
 };

@@ -24,10 +24,6 @@ constexpr std::uint64_t kEntriesAtOnce = 4096;
 constexpr std::size_t kLongestWrite = 64_MiB;
 constexpr Bytes kSlackShare = 32;  // so that holes of dropped samples do not keep others out
 
-Bytes table_bytes(std::uint64_t samples) {
-  return kDiskHeaderBytes + samples * sizeof(DiskEntry);
-}
-
 struct Space {
   Bytes capacity = 0;
   bool is_short = false;
@@ -35,7 +31,7 @@ struct Space {
 
 // What is used already stays ours, also when others have filled the rest of the file system since.
 Space measure(const DiskStoreOptions& options, Bytes free, Bytes ours) {
-  const Bytes table = table_bytes(options.samples.count);
+  const Bytes table = DiskStore::table_bytes(options.samples.count);
   const Bytes most = std::max((free / options.sharers + ours) / 10 * 9, ours);
   Bytes wanted = table + options.total_bytes + options.total_bytes / kSlackShare;
   if (options.limit != 0) wanted = std::min(wanted, options.limit);
@@ -55,6 +51,10 @@ Status resize(const Descriptor& file, Bytes size, const std::string& path) {
 }
 
 }  // namespace
+
+Bytes DiskStore::table_bytes(std::uint64_t samples) {
+  return kDiskHeaderBytes + samples * sizeof(DiskEntry);
+}
 
 DiskStore::DiskStore(const DiskStoreOptions& options, DiskFolder folder, Bytes capacity)
     : options_(options), folder_(std::move(folder)), capacity_(capacity), table_(options.samples, capacity) {}
@@ -146,6 +146,16 @@ EntryKind DiskStore::take(SampleId id, const DiskEntry& entry) {
   return table_.load(id, entry);
 }
 
+void DiskStore::tell(DiskListener* listener) {
+  listener_ = listener;
+  for (SampleId id = 0; id < options_.samples.count; ++id) tell_of(id);
+}
+
+void DiskStore::tell_of(SampleId id) {
+  MutexLock lock(mutex_);
+  if (listener_ != nullptr && table_.has(id)) listener_->added(id, table_.offset(id), table_.content(id));
+}
+
 Bytes DiskStore::used_bytes() const {
   MutexLock lock(mutex_);
   return table_.used_bytes();
@@ -195,6 +205,7 @@ void DiskStore::drop(SampleId id) {
 
 // The room is free when the table file says so.
 void DiskStore::forget(SampleId id, Bytes offset) {
+  if (listener_ != nullptr) listener_->removed(id);
   if (!writable_) return;
   if (const int failed = write_entry(id, {})) {
     (void)stop(failed);
@@ -217,6 +228,7 @@ Result<bool> DiskStore::write(SampleId id, std::span<const std::byte> bytes) {
     entry = table_.entry_for(id, *offset, content);
   }
   if (const int failed = write_entry(id, entry)) return stop(failed);
+  if (listener_ != nullptr) listener_->added(id, *offset, content);
   MutexLock lock(mutex_);
   table_.add(id, *offset, content);
   return true;

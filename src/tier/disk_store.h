@@ -26,6 +26,14 @@ class WriteFault {
   virtual int apply(int result) = 0;
 };
 
+// Who is told what a store holds. From its two threads; must not block.
+class DiskListener {
+ public:
+  virtual ~DiskListener() = default;
+  virtual void added(SampleId id, Bytes offset, std::uint64_t content) = 0;
+  virtual void removed(SampleId id) = 0;
+};
+
 struct DiskStoreOptions {
   std::string folder{};
   std::optional<std::uint32_t> rank{};  // of several that are given the same folder: each has a cache of its own in it
@@ -46,6 +54,12 @@ class DiskStore {
 
   // Codes as of DiskFolder::open. At most 90 % of the free space is taken.
   static Result<std::unique_ptr<DiskStore>> open(const DiskStoreOptions& options);
+
+  static Bytes table_bytes(std::uint64_t samples);  // of the files: what is not for sample bytes
+
+  // Of all that is there now, and of what changes. Before the first read and write; null, or it outlives the store.
+  void tell(DiskListener* listener) FORELOAD_EXCLUDES(mutex_);
+  void tell_of(SampleId id) FORELOAD_EXCLUDES(mutex_);  // once more, if it is there
 
   const std::string& path() const { return folder_.path(); }
   std::string neighbours() const { return folder_.neighbours(); }
@@ -93,6 +107,7 @@ class DiskStore {
   Descriptor table_file_;
   Descriptor data_file_;
   Descriptor read_file_;  // the data file, to be read past the page cache
+  DiskListener* listener_ = nullptr;
   Placement wanted_;
   SampleId cursor_ = 0;                    // where the search for unwanted samples goes on
   std::optional<std::uint64_t> spared_{};  // it left out one that was read then: ended_ at that time

@@ -14,6 +14,7 @@
 
 #include "base/claim_word.h"
 #include "foreload/types.h"
+#include "tier/peer_crop.h"
 
 namespace foreload {
 
@@ -33,11 +34,13 @@ class PeerDesk {
   // Samples up to this length can be asked for.
   Bytes longest() const;
   bool has_room(Bytes length) const { return place_for(length).has_value(); }
-  // False: there is no room for it now. REQUIRES: no other request for it is open; length ≤ longest().
-  bool ask(SampleId id, std::uint32_t host, Bytes length, Time now);
+  // False: there is no room for it now. `crop`: where that is wanted, the picture's home may send only what it needs.
+  // REQUIRES: no other request for it is open; length ≤ longest().
+  bool ask(SampleId id, std::uint32_t host, Bytes length, Time now, const PeerCrop& crop = {});
   struct End {
     SampleId id = 0;
     std::optional<std::span<const std::byte>> bytes{};  // nothing: they have to come from elsewhere
+    bool is_cut = false;                                // they are the JPEG of the crop
     Duration took{};
   };
   // Calls `use` for whatever has ended, or has taken too long; its bytes are gone afterwards.
@@ -55,11 +58,13 @@ class PeerDesk {
     SampleId id = 0;
     std::uint32_t host = 0;
     std::span<std::byte> into{};
+    PeerCrop crop{};
   };
   // A request that nobody has taken, the oldest first.
   std::optional<Asked> claim(MemberId self);
+  // `cut`: only the JPEG of the crop came, which has this length; 0: all of the sample did.
   // REQUIRES: claimed by this member; `into` is not touched any more.
-  void end(const Asked& asked, bool here);
+  void end(const Asked& asked, bool here, Bytes cut = 0);
 
  private:
   struct Entry;
@@ -71,6 +76,7 @@ class PeerDesk {
     Bytes length = 0;
     Time since{};
     bool waited_for = false;
+    bool crops = false;
   };
 
   Entry& entry(unsigned index) const;

@@ -73,6 +73,38 @@ TEST_F(PeerDeskTest, WhatIsAskedForIsAnsweredInOrder) {
   EXPECT_EQ(asker_.next_deadline(), Time::max());
 }
 
+TEST_F(PeerDeskTest, ACutIsShorterThanTheSampleAndComesOnlyWhereACropIsWanted) {
+  constexpr PeerCrop kCrop{
+      .picture_width = 65'535, .picture_height = 400, .x = 65'000, .y = 200, .width = 535, .height = 200};
+  using Outcome = std::pair<bool, std::optional<std::size_t>>;  // whether it is said to be cut, and what came
+  const auto answered = [&](const PeerCrop& crop, Bytes cut) {
+    EXPECT_TRUE(asker_.ask(5, 2, 1000, Time{0}, crop));
+    const auto asked = agent_.claim(kAgent);
+    EXPECT_TRUE(asked);
+    EXPECT_EQ(asked->crop, crop);
+    EXPECT_EQ(asked->into.size(), 1000u) << "also the whole sample has room";
+    agent_.end(*asked, true, cut);
+    Outcome outcome;
+    asker_.take(Time{0}, [&](const PeerDesk::End& end) {
+      outcome = {end.is_cut, end.bytes ? std::optional(end.bytes->size()) : std::nullopt};
+    });
+    return outcome;
+  };
+  EXPECT_EQ(answered(kCrop, 300), (Outcome{true, 300}));
+  EXPECT_EQ(answered(kCrop, 0), (Outcome{false, 1000}));
+  EXPECT_EQ(answered({}, 0), (Outcome{false, 1000}));
+  EXPECT_EQ(answered(kCrop, 1000), (Outcome{true, std::nullopt})) << "who says so is not to be believed";
+  EXPECT_EQ(answered(kCrop, ~Bytes{0}), (Outcome{true, std::nullopt}));
+  EXPECT_EQ(answered({}, 300), (Outcome{true, std::nullopt})) << "nobody can use it";
+}
+
+TEST_F(PeerDeskTest, ACropThatCanNotBeIsNotPassedOn) {
+  ASSERT_TRUE(
+      asker_.ask(5, 2, 1000, Time{0}, {.picture_width = 10, .picture_height = 10, .x = 9, .width = 2, .height = 1}));
+  EXPECT_FALSE(agent_.claim(kAgent));
+  EXPECT_EQ(ended(Time{0}), (std::map<SampleId, bool>{{5, false}}));
+}
+
 TEST_F(PeerDeskTest, NoMoreIsAskedForThanThereIsRoom) {
   unsigned asked = 0;
   while (asker_.ask(asked, 0, 1000, Time{0})) ++asked;

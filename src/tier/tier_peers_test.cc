@@ -54,13 +54,19 @@ class PeersTest : public testing::Test {
     EXPECT_EQ(arrivals.size(), 1u);
     return arrivals.empty() ? Arrival{} : std::move(arrivals[0]);
   }
-  void answer(bool here) {
+  void answer(bool here, Bytes cut = 0) {
     const auto asked = agent_.claim(kAgent);
     ASSERT_TRUE(asked);
     EXPECT_EQ(asked->host, 7u);
     std::ranges::fill(asked->into, static_cast<std::byte>('A' + asked->id));
-    agent_.end(*asked, here);
+    agent_.end(*asked, here, cut);
     tiers_->wake();
+  }
+  // Only a crop of it is needed, of which 2,000 bytes are expected.
+  Ask ask_crop(SampleId id) {
+    const PartialRead part{.crop = {.picture_width = 9, .picture_height = 9, .width = 5, .height = 5},
+                           .expected = 2000};
+    return tiers_->request({.id = id, .from = Origin::kPeer, .part = part}, now()).kind;
   }
 
   struct alignas(64) Line {
@@ -102,6 +108,56 @@ TEST_F(PeersTest, WhatAPeerDoesNotHaveComesFromTheSource) {
   EXPECT_EQ(came.origin, Origin::kSource);
   EXPECT_EQ(came.asked, Origin::kPeer);
   EXPECT_EQ(came.lease.bytes()[0], std::byte{'e'});
+}
+
+TEST_F(PeersTest, ACropComesAloneAndServesOnlyWhoAskedForIt) {
+  EXPECT_EQ(ask_crop(4), Ask::kQueued);
+  start();
+  EXPECT_EQ(ask(4), Ask::kNoRoom) << "others wait for all of it";
+  answer(true, 1700);
+  Arrival came = wait_one();
+  ASSERT_TRUE(came.status.ok() && came.part);
+  EXPECT_EQ(came.origin, Origin::kPeer);
+  EXPECT_EQ(came.length, 2000u) << "as it was asked for";
+  EXPECT_EQ(came.came(), 1700u);
+  EXPECT_TRUE(std::ranges::all_of(came.lease.bytes().first(1700), [](std::byte b) { return b == std::byte{'E'}; }));
+  EXPECT_EQ(ask(4), Ask::kNoRoom);
+  // What can not be prepared from the part is read from the source, in its place.
+  ASSERT_TRUE(tiers_->complete(4, came.lease, now()));
+  const Arrival all = wait_one();
+  EXPECT_FALSE(all.part);
+  EXPECT_EQ(all.origin, Origin::kSource);
+  EXPECT_TRUE(std::ranges::all_of(all.lease.bytes(), [](std::byte b) { return b == std::byte{'e'}; }));
+  EXPECT_EQ(ask(4), Ask::kHit);
+}
+
+TEST_F(PeersTest, APeerThatCanNotCutItSendsAllOfItForEverybody) {
+  EXPECT_EQ(ask_crop(4), Ask::kQueued);
+  start();
+  answer(true);
+  const Arrival came = wait_one();
+  EXPECT_FALSE(came.part);
+  EXPECT_EQ(came.came(), kLength);
+  EXPECT_EQ(came.lease.bytes().size(), kLength);
+  EXPECT_EQ(ask(4), Ask::kHit);
+}
+
+TEST_F(PeersTest, ACropThatAPeerDoesNotHaveIsReadWholeFromTheSource) {
+  EXPECT_EQ(ask_crop(4), Ask::kQueued);
+  start();
+  answer(false);
+  const Arrival came = wait_one();
+  EXPECT_FALSE(came.part);
+  EXPECT_EQ(std::pair(came.origin, came.came()), std::pair(Origin::kSource, kLength));
+  EXPECT_TRUE(std::ranges::all_of(came.lease.bytes(), [](std::byte b) { return b == std::byte{'e'}; }));
+  EXPECT_EQ(ask(4), Ask::kHit);
+}
+
+TEST_F(PeersTest, ACutOfNoRightLengthIsNoAnswer) {
+  EXPECT_EQ(ask_crop(4), Ask::kQueued);
+  start();
+  answer(true, kLength + 1);
+  EXPECT_EQ(wait_one().origin, Origin::kSource);
 }
 
 TEST_F(PeersTest, AnAgentThatNeverAnswersCostsItsPatience) {

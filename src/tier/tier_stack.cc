@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/hash.h"
 
 namespace foreload {
 
@@ -20,7 +21,39 @@ TierStack::TierStack(const Source& source, std::unique_ptr<EvictionPolicy> polic
 bool TierStack::lacks(SampleId id) const {
   if (!arena_.is_absent(id) || flights_.contains(id)) return false;
   if (shared_ != nullptr && shared_->has_home(id)) return !shared_->is_resident(id);
-  return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && disk_->wants(id));
+  if (is_doubted(id)) return true;
+  return homes_.plans(id) || (disk_ != nullptr && disk_->takes_all() && wants_on_disk(id));
+}
+
+// Copies of what has its home elsewhere are kept once per host.
+bool TierStack::wants_on_disk(SampleId id) const {
+  if (disk_ == nullptr || !disk_->wants(id)) return false;
+  return seat_ == nullptr || seat_->is_home(id) || !seat_->has_beside(id);
+}
+
+bool TierStack::is_doubted(SampleId id) const {
+  return seat_ != nullptr && disk_ && seat_->is_home(id) && disk_->store().has(id) && !seat_->is_on_disk(id);
+}
+
+bool TierStack::is_kept_here(SampleId id) const {
+  if (seat_ != nullptr && seat_->is_home(id)) return true;
+  return shared_ != nullptr && is_kept_here_(id) && shared_->has_home(id);
+}
+
+std::optional<SampleId> TierStack::take_wanted() {
+  if (const auto id = shared_ != nullptr ? shared_->take_wanted() : std::nullopt) return id;
+  const auto id = seat_ != nullptr ? seat_->take_wanted() : std::nullopt;
+  if (id) (void)write_home(*id);
+  return id;
+}
+
+bool TierStack::write_home(SampleId id) {
+  if (seat_ == nullptr || !seat_->is_home(id) || !wants_on_disk(id) || !disk_->takes_all()) return true;
+  auto lease = shared_ != nullptr ? shared_->lease(id, source_.length(id)) : std::nullopt;
+  if (!lease) return true;
+  if (!disk_->has_leisure()) return false;
+  disk_->offer(id, std::move(*lease));
+  return true;
 }
 
 Origin TierStack::nearest(SampleId id) const {
@@ -37,6 +70,7 @@ bool TierStack::has_home(SampleId id) const {
 bool TierStack::keeps(SampleId id) const {
   if (homes_.evicts() || homes_.plans(id)) return true;
   if (shared_ != nullptr && shared_->has_home(id)) return true;
+  if (seat_ != nullptr && (seat_->is_home_beside(id) || seat_->has_beside(id))) return true;
   return disk_ != nullptr && (disk_->wants(id) || disk_->store().has(id));
 }
 
@@ -55,7 +89,7 @@ void TierStack::remember_partial(SampleId id) {
 }
 
 bool TierStack::is_busy(const Flight& flight) const {
-  return bottom_->in_flight() + (flight.part ? 2 : 1) > bottom_->max_depth();
+  return bottom_->in_flight() + (flight.part && !flight.part->is_cut() ? 2 : 1) > bottom_->max_depth();
 }
 
 Answer TierStack::request(const Request& request, Time now) {
@@ -75,10 +109,10 @@ Answer TierStack::request(const Request& request, Time now) {
   if (flying != flights_.end()) return {Ask::kJoined, {}, take_over(flying->second)};
   if (!arena_.is_absent(request.id)) return {Ask::kNoRoom, {}};  // it is, or was a moment ago, being changed
   if (disk_ && disk_->is_full()) return {Ask::kBusy, {}};
-  if (request.fill && disk_ && disk_->wants(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
+  if (request.fill && wants_on_disk(request.id) && !disk_->has_leisure()) return {Ask::kBusy, {}};
   if (request.urgent && is_busy({})) return {Ask::kBusy, {}};
   Ask why = Ask::kNoRoom;
-  const auto room = take_room(request, length, why);
+  const auto room = take_room(request, length, now, why);
   if (!room) return {why, {}};
   Flight& flight = flights_[request.id] = {.into = room->into,
                                            .asked = request.from,
@@ -96,7 +130,13 @@ Answer TierStack::request(const Request& request, Time now) {
   return {Ask::kQueued, {}};
 }
 
-std::optional<TierStack::Flight> TierStack::take_room(const Request& request, Bytes length, Ask& why) {
+std::optional<TierStack::Flight> TierStack::take_room(const Request& request, Bytes length, Time now, Ask& why) {
+  // It is at home on the disk of another learner, who is to read it, for all.
+  const bool may_wait = seat_ != nullptr && request.from == Origin::kSource && !request.alone;
+  if (may_wait && !seat_->has_beside(request.id) && seat_->ask_for(request.id, now)) {
+    why = Ask::kElsewhere;
+    return std::nullopt;
+  }
   if (shared_ != nullptr && !request.alone) {
     std::span<std::byte> into;
     const SharedArena::Begun begun = shared_->begin(request.id, length, into);
@@ -108,7 +148,8 @@ std::optional<TierStack::Flight> TierStack::take_room(const Request& request, By
   auto into = homes_.begin(request.id, request.moment.has_value());
   // Batches that nobody takes fill transit: what goes to the disk has room of its own.
   if (!into) into = arena_.begin(request.id, length, request.far ? Area::kOnward : Area::kTransit);
-  if (!into && request.urgent) into = arena_.begin(request.id, length, Area::kUrgent);
+  if (!into && request.far && request.urgent) into = arena_.begin(request.id, length, Area::kTransit);
+  if (!into && request.urgent && !request.far) into = arena_.begin(request.id, length, Area::kUrgent);
   if (!into) return std::nullopt;
   return Flight{.into = *into};
 }
@@ -146,18 +187,18 @@ std::optional<Started> TierStack::start_next(Origin origin, Time now) {
 void TierStack::start(SampleId id, Flight& flight, Time now) {
   if (flight.origin == Origin::kPeer) {
     const auto host = home_at_(id);
-    if (host && !peers_->rests() && peers_->ask(id, *host, flight.into.size(), now)) {
+    const PeerCrop crop = flight.part ? flight.part->crop : PeerCrop{};
+    if (host && !peers_->rests() && peers_->ask(id, *host, flight.into.size(), now, crop)) {
       ++flying_[static_cast<std::size_t>(Origin::kPeer)];
       asked_ = true;
       return;
     }
     flight.origin = Origin::kSource;  // an agent that stands still keeps the room
+    want_all(id, flight);
   }
   // It may have gone from the disk since.
-  const auto place = flight.origin == Origin::kDisk ? disk_->store().begin_read(id) : std::nullopt;
-  if (place) {
-    bottom_->start_from(place->fd, place->offset, id, flight.into, now);
-  } else {
+  const bool started = flight.origin == Origin::kDisk && start_from_disk(id, flight, now);
+  if (!started) {
     flight.origin = Origin::kSource;
     if (flight.part) {
       bottom_->start_parts(id, flight.into, flight.part->parts, now);
@@ -166,6 +207,29 @@ void TierStack::start(SampleId id, Flight& flight, Time now) {
     }
   }
   ++flying_[static_cast<std::size_t>(flight.origin)];
+}
+
+bool TierStack::start_from_disk(SampleId id, Flight& flight, Time now) {
+  flight.beside.reset();
+  if (const auto place = disk_ ? disk_->store().begin_read(id) : std::nullopt) {
+    bottom_->start_from(place->fd, place->offset, id, flight.into, now);
+    return true;
+  }
+  if (seat_ != nullptr) flight.beside = seat_->find_beside(id);
+  if (!flight.beside) return false;
+  bottom_->start_from(flight.beside->file->get(), flight.beside->place.offset, id, flight.into, now);
+  return true;
+}
+
+bool TierStack::is_right(const SourceRead& read, const Flight& flight) {
+  if (flight.beside) {
+    if (read.status.ok() && hash_bytes(flight.into) == flight.beside->place.hash) return true;
+    seat_->doubt(read.id, flight.beside->place);
+    return false;
+  }
+  if (read.status.ok()) return disk_->store().end_read(read.id, flight.into);
+  disk_->store().drop(read.id);
+  return false;
 }
 
 bool TierStack::take_over(Flight& flight) {
@@ -177,8 +241,7 @@ bool TierStack::take_over(Flight& flight) {
 
 bool TierStack::land(const SourceRead& read, Flight& flight) {
   if (flight.origin != Origin::kDisk) return true;
-  if (read.status.ok() && disk_->store().end_read(read.id, flight.into)) return true;
-  if (!read.status.ok()) disk_->store().drop(read.id);
+  if (is_right(read, flight)) return true;
   flight.dropped = true;
   if (draining_) return true;
   flight.origin = Origin::kSource;
@@ -220,20 +283,29 @@ void TierStack::arrive(SourceRead& read, std::vector<Arrival>& arrivals) {
     abandon(read.id, landed);
   } else {
     arrival.lease = landed.shared ? shared_->commit(read.id, length) : arena_.commit(read.id, length);
+    if (is_doubted(read.id)) disk_->store().tell_of(read.id);
     // The urgent range is for the next substitute, and never waits for a disk.
-    if (disk_ && disk_->wants(read.id) && !arena_.is_urgent(read.id)) {
+    if (wants_on_disk(read.id) && !arena_.is_urgent(read.id)) {
       disk_->offer(read.id, arrival.lease.share());
     }
   }
   arrivals.push_back(std::move(arrival));
 }
 
+// A part that nobody cut out: whatever comes is the sample.
+void TierStack::want_all(SampleId id, Flight& flight) {
+  if (flight.part) partial_.erase(id);
+  flight.part.reset();
+}
+
 // What no other host gave is read from the source, before all that waits for it.
 void TierStack::take_from_peers(std::vector<Arrival>& arrivals) {
   peers_->take(now(), [&](const PeerDesk::End& end) {
     Flight& flight = flights_.at(end.id);
+    if (!end.is_cut || !end.bytes) want_all(end.id, flight);
     if (end.bytes) {
       std::ranges::copy(*end.bytes, flight.into.begin());
+      if (end.is_cut) flight.part->came = end.bytes->size();
       SourceRead read{.id = end.id, .took = end.took};
       return arrive(read, arrivals);
     }
@@ -245,6 +317,7 @@ void TierStack::take_from_peers(std::vector<Arrival>& arrivals) {
 
 void TierStack::wait(std::vector<Arrival>& arrivals, Time deadline) {
   reads_.clear();
+  if (seat_ != nullptr && disk_ && (!disk_->takes_all() || !disk_->store().writable())) seat_->stop_taking();
   if (std::exchange(asked_, false)) on_asked_();
   bottom_->wait(reads_, peers_ == nullptr ? deadline : std::min(deadline, peers_->next_deadline()));
   for (SourceRead& read : reads_) arrive(read, arrivals);

@@ -1,4 +1,5 @@
-// TierStack: memory over disk over other hosts over source. The one way to a sample's bytes: a hit is a lease at once;
+// TierStack: memory over disk over other hosts over source; the disk is this process's and, in a job over hosts, those
+// of all learners of this host. The one way to a sample's bytes: a hit is a lease at once;
 // a miss takes room, in the sample's home or in transit, and joins the queue of its origin; everyone who asks meanwhile
 // joins that flight. Room is taken in the order of asking, so reads of different origins may start in any order without
 // harm. Bytes from the disk are compared with their hash; wrong ones are dropped and read from the source. One thread
@@ -19,6 +20,7 @@
 #include "foreload/source.h"
 #include "policy/cost_model.h"
 #include "tier/arena.h"
+#include "tier/disk_seat.h"
 #include "tier/disk_tier.h"
 #include "tier/homes.h"
 #include "tier/peer_desk.h"
@@ -36,13 +38,18 @@ enum class Ask {
   kElsewhere,  // another process reads it, or is about to make room for it: ask again soon
 };
 
-// The part of a sample that is read when it is not kept: the header and some rows of MCUs.
+// The part of a sample that is read when it is not kept. Of storage: the header and some rows of MCUs, in their places.
+// Of another host: the small JPEG of a crop, in the place of the first bytes.
 struct PartialRead {
   std::array<SamplePart, 2> parts{};
   std::uint32_t first_row = 0;
   std::uint32_t end_row = 0;
+  PeerCrop crop{};     // wanted: of another host
+  Bytes expected = 0;  // of the small JPEG
+  Bytes came = 0;      // the same, when it is here
 
-  Bytes bytes() const { return parts[0].length + parts[1].length; }
+  bool is_cut() const { return crop.is_wanted(); }
+  Bytes bytes() const { return is_cut() ? expected : parts[0].length + parts[1].length; }
 };
 
 struct Answer {
@@ -64,7 +71,7 @@ struct Arrival {
   SampleId id = 0;
   Lease lease;  // valid when status is ok
   Status status;
-  Bytes length = 0;                   // of what was read
+  Bytes length = 0;                   // of what was read; of a cut one, as it was expected
   std::optional<PartialRead> part{};  // only this is there
   Origin origin = Origin::kSource;
   Origin asked = Origin::kSource;  // that of the request
@@ -72,6 +79,8 @@ struct Arrival {
   bool dropped = false;            // the disk had it, but wrong
   Duration took{};
   unsigned retries = 0;
+
+  Bytes came() const { return part && part->is_cut() ? part->came : length; }
 };
 
 struct Request {
@@ -81,7 +90,7 @@ struct Request {
   bool fill = false;                  // only so that it is at home when it is needed
   bool alone = false;                 // do not wait for other processes: read it, but not into a home that they share
   bool far = false;                   // and that is not soon: it takes the onward range instead of transit
-  std::optional<PartialRead> part{};  // read only this. REQUIRES: not keeps(), from the source
+  std::optional<PartialRead> part{};  // this is enough. REQUIRES: not keeps(); a cut one is from a peer, others are not
   std::optional<Moment> moment{};     // where in the stream it stands; nothing: it is needed out of order
 };
 
@@ -97,6 +106,9 @@ class TierStack {
   }
   // Homes that all processes of a host have in common come before those of this one. It must outlive this.
   void share_homes(SharedArena* shared) { shared_ = shared; }
+  // What the disks of a host's learners hold together: each keeps its own homes, and all read what is there. It must
+  // outlive this.
+  void share_disks(DiskSeat* seat) { seat_ = seat; }
 
   // What is at home on other hosts comes from there. `home` tells which; nothing: none has it. `asked` is called when
   // something has been asked for, before anything is waited for. The desk outlives this.
@@ -113,15 +125,19 @@ class TierStack {
     on_asked_ = std::move(peers.asked);
   }
   bool has_peers() const { return peers_ != nullptr; }
-  // Is this host the one that keeps it for all? REQUIRES: has_peers().
-  bool is_kept_here(SampleId id) const { return shared_ != nullptr && is_kept_here_(id) && shared_->has_home(id); }
-  // What other hosts want of the homes here, and is to be filled for them.
-  std::optional<SampleId> take_wanted() { return shared_ != nullptr ? shared_->take_wanted() : std::nullopt; }
+  // Is it for this process to see that this host keeps it for all? REQUIRES: has_peers().
+  bool is_kept_here(SampleId id) const;
+  // What others want of the homes here, and is to be filled for them.
+  std::optional<SampleId> take_wanted();
+  // What memory has, and is at home on the disk here, too, goes there. False: the disk has no time now.
+  bool write_home(SampleId id);
 
   // The stream is asked for from here on.
   void restart(Moment now) { homes_.restart(now); }
 
-  bool on_disk(SampleId id) const { return disk_ != nullptr && disk_->store().has(id); }
+  bool on_disk(SampleId id) const {
+    return (disk_ != nullptr && disk_->store().has(id)) || (seat_ != nullptr && seat_->has_beside(id));
+  }
   // Where it can be read soonest, as far as anybody here knows.
   Origin nearest(SampleId id) const;
   // Is its home, here or on disk, still empty?
@@ -177,14 +193,15 @@ class TierStack {
     bool shared = false;   // to a home of all processes
     bool dropped = false;  // the disk had it, but wrong: now on its way from the source
     std::optional<PartialRead> part{};
-    Lease lease{};  // of a sample that is completed in its place
+    Lease lease{};                             // of a sample that is completed in its place
+    std::optional<DiskSeat::Beside> beside{};  // another learner's disk, from which it comes
 
     Bytes bytes() const { return part ? part->bytes() : into.size(); }
   };
 
   const std::deque<SampleId>& queue(Origin origin) const { return queues_[static_cast<std::size_t>(origin)]; }
   // Room for the flight; nothing: kNoRoom or kElsewhere, as `why` says.
-  std::optional<Flight> take_room(const Request& request, Bytes length, Ask& why);
+  std::optional<Flight> take_room(const Request& request, Bytes length, Time now, Ask& why);
   void abandon(SampleId id, const Flight& flight);
   void start(SampleId id, Flight& flight, Time now);
   // Is it only to fill a home? Not any more.
@@ -192,14 +209,20 @@ class TierStack {
   bool is_partial(SampleId id);
   void remember_partial(SampleId id);
   bool is_busy(const Flight& flight) const;
+  bool wants_on_disk(SampleId id) const;
+  bool is_doubted(SampleId id) const;  // others found other bytes on the disk here
+  bool start_from_disk(SampleId id, Flight& flight, Time now);
+  bool is_right(const SourceRead& read, const Flight& flight);
   // A read from the disk has ended. False: the flight goes on, from the source.
   bool land(const SourceRead& read, Flight& flight);
   void arrive(SourceRead& read, std::vector<Arrival>& arrivals);
   void take_from_peers(std::vector<Arrival>& arrivals);
+  void want_all(SampleId id, Flight& flight);
 
   const Source& source_;
   Arena& arena_;
   SharedArena* shared_ = nullptr;
+  DiskSeat* seat_ = nullptr;
   PeerDesk* peers_ = nullptr;
   std::function<std::optional<std::uint32_t>(SampleId)> home_at_;
   std::function<bool(SampleId)> is_kept_here_;
