@@ -79,25 +79,30 @@ LineChart chart_of(const JsonNode& what_if) {
   return chart;
 }
 
-Table numbers_of(const JsonNode& what_if) {
-  Table content{what_if["title"].text(),
-                {{what_if["x_unit"].text(), true},
-                 {"samples/s", true},
-                 {"busy", true},
-                 {"waits for storage", true},
-                 {"waits for prep", true}},
-                {{}}};
+// Of a point or an option: rate, and shares of time.
+void add_cells(Row& row, const JsonNode& node) {
+  const auto rate = node["samples_per_s"].number();
+  row.push_back(rate ? Cell{"", {node["samples_per_s"].shown_as(short_number(*rate))}} : Cell{"–", {}});
+  for (const char* const field : {"utilisation", "fetch_stall", "prep_stall"})
+    row.push_back({"–", share_of(node[field])});
+}
+
+Element folded_numbers(const std::string& caption, const Column& first, const std::vector<Row>& rows) {
+  return folded_table(
+      "Numbers", {caption,
+                  {first, {"samples/s", true}, {"busy", true}, {"waits for storage", true}, {"waits for prep", true}},
+                  {{"", rows}}});
+}
+
+Element numbers_of(const JsonNode& what_if) {
+  std::vector<Row> rows;
   for (const JsonNode& point : what_if["points"].items()) {
-    Row row;
-    for (const char* const field : {"x", "samples_per_s"}) {
-      const auto number = point[field].number();
-      row.push_back(number ? Cell{"", {point[field].shown_as(short_number(*number))}} : Cell{"–", {}});
-    }
-    for (const char* const field : {"utilisation", "fetch_stall", "prep_stall"})
-      row.push_back({"–", share_of(point[field])});
-    content.groups[0].rows.push_back(row);
+    const auto x = point["x"].number();
+    Row row = {x ? Cell{"", {point["x"].shown_as(short_number(*x))}} : Cell{"–", {}}};
+    add_cells(row, point);
+    rows.push_back(row);
   }
-  return content;
+  return folded_numbers(what_if["title"].text(), {what_if["x_unit"].text(), true}, rows);
 }
 
 Element figure_of(const JsonNode& what_if, const LineChart& chart) {
@@ -107,7 +112,7 @@ Element figure_of(const JsonNode& what_if, const LineChart& chart) {
   if (!says.empty()) caption.add(Element("p").text(says));
   Element figure("figure");
   figure.set("data-what-if", what_if["name"].text());
-  return figure.add(caption).add(line_chart(chart)).add(folded_table("Numbers", numbers_of(what_if)));
+  return figure.add(caption).add(line_chart(chart)).add(numbers_of(what_if));
 }
 
 std::string mark_of(const JsonNode& option) {
@@ -134,11 +139,17 @@ Element choices_of(const JsonNode& analysis) {
   all.set("class", "choices");
   for (const JsonNode& choice : analysis["choices"].items()) {
     std::vector<BarRow> rows;
-    for (const JsonNode& option : choice["options"].items()) rows.push_back(row_of(option));
+    std::vector<Row> numbers;
+    for (const JsonNode& option : choice["options"].items()) {
+      rows.push_back(row_of(option));
+      numbers.push_back({{option["label"].text(), {}}});
+      add_cells(numbers.back(), option);
+    }
     if (rows.empty()) continue;
     Element block("div");
     block.set("data-choice", choice["name"].text());
-    all.add(block.add(Element("h3").text(choice["title"].text())).add(bar_rows(rows)));
+    block.add(Element("h3").text(choice["title"].text())).add(bar_rows(rows));
+    all.add(block.add(folded_numbers(choice["title"].text(), {"", false}, numbers)));
   }
   return all;
 }

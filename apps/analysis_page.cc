@@ -74,7 +74,7 @@ Element key_figures(const JsonNode& analysis) {
   list.set("class", "key");
   const std::string range = range_text(prediction);
   add_key(list, "Predicted rate", rate_of(prediction["samples_per_s"]),
-          range.empty() ? "" : range + " with 95 % confidence");
+          range.empty() ? "" : range + " with 95\u00A0% confidence");
   add_key(list, has_several_accelerators(analysis) ? "Accelerators busy" : "Accelerator busy",
           share_of(prediction["utilisation"]), "from the second epoch on");
   add_key(list, "In the first epoch", share_of(prediction["first_epoch"]["utilisation"]), "busy, with empty caches");

@@ -61,12 +61,16 @@ std::vector<std::string> groups_of(const std::vector<JsonNode>& rows) {
   return groups;
 }
 
+// In bytes: gets a line of its own.
+constexpr std::size_t kLongFact = 28;
+
 class Facts {
  public:
   explicit Facts(const std::string& title) : title_(title) { list_.set("class", "facts"); }
 
   void text(const std::string& name, const JsonNode& node) {
-    if (!node.text().empty()) add(name, Element("dd").text(node.text()));
+    const std::string text = node.text();
+    if (!text.empty()) add(name, Element("dd").text(text), text.size() > kLongFact);
   }
   void number(const std::string& name, const JsonNode& node, std::string (*shown)(double)) {
     const auto number = node.number();
@@ -79,8 +83,10 @@ class Facts {
   }
 
  private:
-  void add(const std::string& name, const Element& value) {
-    list_.add(Element("div").add(Element("dt").text(name)).add(value));
+  void add(const std::string& name, const Element& value, bool is_long = false) {
+    Element fact("div");
+    if (is_long) fact.set("class", "long");
+    list_.add(fact.add(Element("dt").text(name)).add(value));
   }
 
   std::string title_;
@@ -149,7 +155,7 @@ void add_measured(Page& page, const JsonNode& analysis) {
   if (rows.empty()) return;
   Table content{
       "What was measured",
-      {{"", false}, {"median", true}, {"95 % range", true}, {"sure to", true}, {"windows", true}, {"how", false}},
+      {{"", false}, {"median", true}, {"95\u00A0% range", true}, {"sure to", true}, {"windows", true}, {"how", false}},
       {}};
   for (const std::string& name : groups_of(rows)) {
     RowGroup group{group_title(name), {}};
@@ -159,7 +165,7 @@ void add_measured(Page& page, const JsonNode& analysis) {
     content.groups.push_back(group);
   }
   page.section("measured", "What was measured",
-               "The median of repeated short windows, and the range in which it lies with 95 % confidence.",
+               "The median of repeated short windows, and the range in which it lies with 95\u00A0% confidence.",
                table(content));
 }
 

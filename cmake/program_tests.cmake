@@ -35,4 +35,4 @@ add_executable(report_tool tests/report_tool.cc apps/analysis_curves.cc apps/ana
 target_link_libraries(report_tool PRIVATE foreload_base foreload_report ${FORELOAD_LIBRARIES} CLI11::CLI11)
 target_compile_options(report_tool PRIVATE -O1)
 add_test(NAME report COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/report_test.py $<TARGET_FILE:report_tool>)
-set_tests_properties(report PROPERTIES LABELS program TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(report PROPERTIES LABELS program TIMEOUT 900 SKIP_RETURN_CODE 77)

@@ -179,3 +179,66 @@ def prep_bound():
 
 def no_stall():
     return analysis(Job(storage=4000, per_core=900, cores=4, accelerator=755, cached=1.0))
+
+
+HOSTILE = ['<script>window.harmed=1</script>', '"><img src=x onerror="window.harmed=1">', "'-alert(1)-'", "</title></style><b>",
+           "line\nbreak\ttab \x00\x1b[31m\x7f", "turned \u202egnp.exe", "&amp; &#60;", "大きいデータ 🙂", "{{7*7}} %s %n {}",
+           "n" * 4096, "\ufffe\uffff", ""]
+
+
+def hostile(name):
+    """The same analysis, where every text is that name."""
+    def replaced(value, key=None):
+        if isinstance(value, dict):
+            return {k: replaced(v, k) for k, v in value.items()}
+        if isinstance(value, list):
+            return [replaced(item) for item in value]
+        return name if isinstance(value, str) and key != "bound" else value
+
+    return replaced(fetch_bound())
+
+
+def absurd():
+    """Numbers that no machine has."""
+    document = fetch_bound()
+    document["prediction"].update(samples_per_s=1e308, low=-1e308, high=1e308, utilisation=17.0, busy=-3.0, fetch_stall=1e30,
+                                  prep_stall=1e-300, fetch_samples_per_s=-1.0, prep_samples_per_s=0.0)
+    document["dataset"].update(samples=-1, bytes=1e30, mean_bytes=-5)
+    document["what_if"] = [
+        {"name": "none", "title": "No points", "x_unit": "GB", "points": [], "here": 1e308, "knee": None},
+        {"name": "one", "title": "One point", "x_unit": "GB", "points": [{"x": 3, "samples_per_s": 5}], "here": 3, "knee": None},
+        {"name": "huge", "title": "Huge", "x_unit": "MB/s", "here": 1e290,
+         "points": [{"x": x, "samples_per_s": y, "utilisation": u, "fetch_stall": 9e99, "prep_stall": -1}
+                    for x, y, u in ((-1e299, 1e299, 1e-9), (0, -1e299, 0), (1e299, 1e308, 0.5), (5, 0, -1))],
+         "knee": {"x": 1e300, "says": "far away"}},
+        {"name": "many", "title": "Many points", "x_unit": "cores", "here": 500, "knee": {"x": 501, "says": "close"},
+         "points": [{"x": i, "samples_per_s": (i * 7919) % 1000, "utilisation": 0.5, "fetch_stall": 0.25, "prep_stall": 0.25}
+                    for i in range(1000)]},
+        {"name": "flat", "title": "Flat", "x_unit": "hosts", "here": None, "knee": {"x": 2, "says": "x"},
+         "points": [{"x": x, "samples_per_s": 0, "utilisation": 0, "fetch_stall": 0, "prep_stall": 1} for x in (2, 2, 2)]},
+        {"name": "narrow", "title": "Narrow", "x_unit": "GB", "here": 1e9, "knee": {"x": 1e9 + 1, "says": "x"},
+         "points": [{"x": 1e9 + i / 2, "samples_per_s": 123456789.5 + i / 8, "utilisation": 1} for i in range(5)]},
+    ]
+    document["remedies"][0].update(gain=1e9)
+    document["remedies"][1].update(gain=-0.4)
+    return document
+
+
+def nothing():
+    return {}
+
+
+def all_null():
+    return {key: None for key in analysis()}
+
+
+def rates_without_accelerator():
+    document = fetch_bound()
+    for field in ("utilisation", "busy", "fetch_stall", "prep_stall", "bound", "accelerator_samples_per_s", "first_epoch"):
+        document["prediction"][field] = None
+    for what_if in document["what_if"]:
+        for point in what_if["points"]:
+            point["utilisation"] = point["fetch_stall"] = point["prep_stall"] = None
+    document["remedies"] = []
+    document["choices"] = []
+    return document

@@ -62,7 +62,9 @@ std::string command_line(const JobText& job, const Change& change) {
   const std::string convert = fmt::format("foreload convert {} {}", job.uri, job.converted);
   if (change.flags.empty()) return change.converts ? convert : "";
   std::string run = "foreload run " + (change.converts ? job.converted : job.uri);
+  const bool caches = std::ranges::any_of(change.flags, [](const Setting& flag) { return flag.name == "--memory"; });
   for (const Setting& flag : merged(job.flags, change.flags)) {
+    if (caches && flag.name == "--no-cache") continue;
     run += " " + flag.name + (flag.value.empty() ? "" : " " + flag.value);
   }
   return change.converts ? convert + " && " + run : run;
@@ -140,7 +142,7 @@ std::optional<Change> more_memory(const Context& in) {
   const Bytes most = most_cache(in);
   const auto enough = smallest_cache(in.model, here, without_fetch(in.now));
   const Bytes cache = enough ? std::min(*enough, most) : most;
-  if (cache <= here.cache || here.policy != CachePolicy::kNeverEvict) return std::nullopt;
+  if (cache <= here.cache || here.policy == CachePolicy::kLru) return std::nullopt;
   const std::string budget = size_word(in.job.budget(cache));
   return Change{.title = fmt::format("cache {}", format_bytes(cache)),
                 .says = enough && *enough <= most
@@ -150,30 +152,17 @@ std::optional<Change> more_memory(const Context& in) {
                                                  : "no amount would end the fetch stall"),
                 .flags = {{"--memory", budget}},
                 .arguments = {{"memory", quoted(budget)}},
-                .apply = [cache](JobSetup& setup) { setup.cache = cache; }};
+                .apply = [cache](JobSetup& setup) { setup = with_cache(setup, cache); }};
 }
 
-// Instead of the page cache, or of LRU.
 std::optional<Change> never_evict(const Context& in) {
-  const JobSetup& here = in.here;
-  if (here.policy == CachePolicy::kNeverEvict) return std::nullopt;
-  const bool lru = here.policy == CachePolicy::kLru;
-  const Bytes cache = lru ? here.cache : most_cache(in);
-  Change change{
-      .title = lru ? "evict nothing" : fmt::format("cache {}", format_bytes(cache)),
+  if (in.here.policy != CachePolicy::kLru) return std::nullopt;
+  return Change{
+      .title = "evict nothing",
       .says = "every sample is used once an epoch: what stays is as good as what would come, and saves a read",
-      .apply = [cache](JobSetup& setup) {
-        setup.policy = CachePolicy::kNeverEvict;
-        setup.cache = cache;
-      }};
-  if (lru) {
-    change.flags = {{"--eviction", "static"}};
-    change.arguments = {{"eviction", quoted("static")}};
-  } else {
-    change.flags = {{"--memory", size_word(in.job.budget(cache))}};
-    change.arguments = {{"memory", quoted(size_word(in.job.budget(cache)))}, {"cache", "True"}};
-  }
-  return change;
+      .flags = {{"--eviction", "static"}},
+      .arguments = {{"eviction", quoted("static")}},
+      .apply = [](JobSetup& setup) { setup.policy = CachePolicy::kNeverEvict; }};
 }
 
 std::optional<Change> one_cache(const Context& in) {

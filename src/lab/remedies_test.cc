@@ -132,6 +132,18 @@ TEST(RemediesTest, LearnersOfAMachinePutTheirMemoryTogether) {
   EXPECT_EQ(find(remedies(Model(round_numbers(), setup), job), "one cache"), nullptr);
 }
 
+// Without a cache of its own, a loader is told to have one; the flag that forbids it goes.
+TEST(RemediesTest, WhoHasNoCacheIsToldToHaveOne) {
+  JobSetup setup = round_setup();
+  setup.policy = CachePolicy::kPageCache;
+  JobText job = kJob;
+  job.flags.push_back({"--no-cache", ""});
+  const auto found = remedies(Model(round_numbers(), setup), job);
+  const Remedy* cache = find(found, "cache 572.2 MiB");
+  ASSERT_NE(cache, nullptr);
+  EXPECT_EQ(cache->command, "foreload run data --batch 64 --memory 673MiB");
+}
+
 TEST(RemediesTest, BestComesFirst) {
   JobSetup setup = round_setup();
   setup.policy = CachePolicy::kLru;

@@ -71,7 +71,8 @@ Curve cache_curve(const Model& model, const Prediction& now) {
   std::vector<double> places;
   for (unsigned i = 0; i <= kCachePoints; ++i) places.push_back(all / kGigabyte * i / kCachePoints);
   trace(
-      curve, model, [](JobSetup& setup, double x) { setup.cache = static_cast<Bytes>(std::ceil(x * kGigabyte)); },
+      curve, model,
+      [](JobSetup& setup, double x) { setup = with_cache(setup, static_cast<Bytes>(std::ceil(x * kGigabyte))); },
       places);
   return curve;
 }
@@ -222,17 +223,19 @@ double without_prep(const Prediction& prediction) {
   return std::min(prediction.fetch, prediction.accelerator);
 }
 
+JobSetup with_cache(JobSetup setup, Bytes cache) {
+  setup.cache = cache;
+  if (setup.policy == CachePolicy::kPageCache) setup.policy = CachePolicy::kNeverEvict;
+  return setup;
+}
+
 JobSetup with_cores(JobSetup setup, unsigned cores) {
   setup.cores = setup.threads = std::max(cores, 1u);
   return setup;
 }
 
 std::optional<Bytes> smallest_cache(const Model& model, const JobSetup& setup, double rate) {
-  const auto enough = [&](std::uint64_t bytes) {
-    JobSetup other = setup;
-    other.cache = bytes;
-    return rate_of(model, other) >= kEnough * rate;
-  };
+  const auto enough = [&](std::uint64_t bytes) { return rate_of(model, with_cache(setup, bytes)) >= kEnough * rate; };
   const Bytes all = model.measured().bytes;
   if (const auto found = first_where(0, all, enough)) return found;
   // Memory that is slow itself: beyond C / (C + S), more of it is slower.

@@ -53,6 +53,8 @@ std::optional<unsigned> smallest_cores(const Model& model, const JobSetup& setup
 std::optional<double> smallest_storage(const Model& model, const JobSetup& setup, double rate);  // bytes per second
 std::optional<unsigned> smallest_hosts(const Model& model, const JobSetup& setup, double busy);  // that share caches
 
+// With a cache of this size, its own where there was only the page cache.
+JobSetup with_cache(JobSetup setup, Bytes cache);
 // With as many cores, and as many prep threads, per host.
 JobSetup with_cores(JobSetup setup, unsigned cores);
 // How fast the setup would be if fetching, or prep, were not.

@@ -20,6 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Bytes kMuch = 16'000'000;  // few samples will do when they are long
 constexpr double kDiskTime = 0.05;
 constexpr double kDiskBytes = 0.1;
 constexpr unsigned kDiskWindows = 9;
@@ -59,7 +60,7 @@ Status Measurement::keep(const char* what, Status done) {
 Status Measurement::take_specimen() {
   allowance_.tell("copying a few samples", 0.52);
   FORELOAD_ASSIGN(Specimen taken, Specimen::take(source_, options_, allowance_));
-  if (taken.size() < kLeastSamples) {
+  if (taken.size() < kLeastSamples && taken.bytes() < kMuch) {
     return Error{Code::kInvalid, fmt::format("{} could be had for it: fewer than {} say nothing",
                                              counted(taken.size(), "sample"), kLeastSamples)};
   }
@@ -83,8 +84,7 @@ Status Measurement::measure_prep() {
 Status Measurement::measure_disk() {
   allowance_.tell("disk tier", 0.92);
   FORELOAD_ASSIGN(const TemporaryFolder folder, TemporaryFolder::make(options_.disk));
-  FORELOAD_ASSIGN(const auto source,
-                  open_source({.datasets = {specimen_->raw()}, .index_folder = specimen_->folder()}));
+  FORELOAD_ASSIGN(const auto source, open_source({.datasets = {specimen_->raw()}}));
   FORELOAD_ASSIGN(const auto path, DiskPath::open(*source, {.folder = folder.path(), .direct = true}));
   const Bytes most = allowance_.bytes(kDiskBytes);
   const auto window = [&]() -> Result<std::optional<double>> {

@@ -65,7 +65,8 @@ struct RateOptions {
 };
 
 // What the real loader delivers: every epoch is a window. `LoaderOptions::epochs` is ignored: the loader reads ahead
-// beyond the last one, as in the middle of a training.
+// beyond the last one, as in the middle of a training. An epoch should have a thousand samples: of fewer, many are
+// still on their way from storage when the next epoch needs them again, which no prediction foresees.
 struct MeasuredRate {
   Figure samples_per_s;
   std::uint64_t samples = 0;  // of an epoch

@@ -28,6 +28,7 @@ constexpr double kFormTime = 0.25;       // of the whole, for each
 constexpr double kWarmUp = 1.0 / 3;      // of it
 constexpr std::uint64_t kLearned = 320;  // reads after which a loader knows whether parts of samples pay
 constexpr std::uint64_t kPasses = 6;     // over the samples, at most
+constexpr std::size_t kTimes = 16;       // that the samples stand in the dataset of a run
 constexpr Duration kWindow = 250ms;
 
 // What a loader has done by now.
@@ -103,7 +104,10 @@ Status FormMeasurement::load(Loader& loader, FormRun& run, Time& since) {
   since = first.time;
   std::vector<double> rates;
   Progress last = first;
-  while (now() < end && last.samples < first.samples + kPasses * specimen_.size()) {
+  const auto is_enough = [&] {
+    return rates.size() >= kLeastWindows && last.samples >= first.samples + kPasses * specimen_.size();
+  };
+  while (now() < end && !is_enough()) {
     FORELOAD_TRY(allowance_.go_on());
     FORELOAD_TRY(loader.next());
     last = progress_of(loader);
@@ -125,9 +129,9 @@ Result<double> FormMeasurement::requests_per_sample(const std::string& record, c
   double reads = 0;
   double parts = 0;
   for (const Event& event : events) {
-    if (event.time < since) continue;
-    reads += event.kind == EventKind::kReadStarted ? 1 : 0;
-    parts += event.kind == EventKind::kPart && event.c != 0 ? 1 : 0;
+    if (event.time < since || event.kind != EventKind::kReadStarted || event.a >= source.size()) continue;
+    reads += 1;
+    parts += event.b < source.length(event.a) ? 1 : 0;
   }
   if (reads == 0) return 0.0;
   return 1 + parts / reads + (source.locate(0).shared ? 0 : 1);
@@ -135,6 +139,8 @@ Result<double> FormMeasurement::requests_per_sample(const std::string& record, c
 
 Result<FormRun> FormMeasurement::measure(const std::string& name) {
   LoaderOptions options = specimen_.options(options_, specimen_.folder() + "/" + name);
+  // Many times over: of so few samples, many would still be on their way when they are needed again.
+  options.dataset.assign(kTimes, options.dataset.front());
   options.cache = false;
   options.direct_io = forms_.cold;
   options.storage = options_.storage;
@@ -156,7 +162,7 @@ Result<FormRun> FormMeasurement::measure(const std::string& name) {
 
 Result<Forms> FormMeasurement::run() {
   FORELOAD_TRY(make());
-  FORELOAD_ASSIGN(const auto raw, open_source({.datasets = {specimen_.raw()}, .index_folder = specimen_.folder()}));
+  FORELOAD_ASSIGN(const auto raw, open_source({.datasets = {specimen_.raw()}}));
   forms_.samples = specimen_.size();
   forms_.bytes = specimen_.bytes();
   forms_.cold = reads_direct(*raw, 0);

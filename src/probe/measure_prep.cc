@@ -27,8 +27,8 @@ constexpr double kMemoryTime = 0.05;
 constexpr Duration kWindow = 200ms;
 constexpr Duration kMemoryWindow = 50ms;
 constexpr Duration kLongestFill = 3s;
-constexpr double kQuickest = 1e-3;  // seconds of a window
-constexpr std::uint64_t kFewSamples = 16;
+constexpr double kLeastPass = 0.02;  // seconds that a window's pass over its samples should take, or it is repeated
+constexpr unsigned kMostPasses = 1000;
 
 // Samples that the chain takes, a slice for every window.
 using Slices = std::vector<std::vector<PrepSample>>;
@@ -55,24 +55,32 @@ struct StageWindows {
 Result<Figure> stage_windows(PrepStages& stages, const Slices& slices, const Allowance& allowance,
                              StageWindows& windows) {
   unsigned round = 0;
+  FORELOAD_ASSIGN(const double once, stages.whole(slices.front(), round));
+  const auto passes = static_cast<unsigned>(std::clamp(kLeastPass / std::max(once, 1e-9), 1.0, kMostPasses + 0.0));
   const Window window = [&]() -> Result<std::optional<double>> {
     const auto& slice = slices[round % slices.size()];
-    const auto each = static_cast<double>(slice.size());
+    const auto per_sample = [&](auto pass) -> Result<double> {
+      double all = 0;
+      for (unsigned i = 0; i < passes; ++i) {
+        FORELOAD_ASSIGN(const double seconds, (stages.*pass)(slice, round));
+        all += seconds;
+      }
+      return all / passes / static_cast<double>(slice.size());
+    };
     ++round;
-    FORELOAD_ASSIGN(const double whole, stages.whole(slice, round));
-    if (whole < kQuickest) return std::optional<double>();
+    FORELOAD_ASSIGN(const double whole, per_sample(&PrepStages::whole));
     double before = 0;
     if (stages.is_image()) {
-      FORELOAD_ASSIGN(before, stages.decode(slice, round));
-      windows.decode.push_back(before / each);
+      FORELOAD_ASSIGN(before, per_sample(&PrepStages::decode));
+      windows.decode.push_back(before);
     }
     if (stages.separates_pixels()) {
-      FORELOAD_ASSIGN(const double pixels, stages.pixels(slice, round));
-      windows.pixels.push_back(std::max(pixels - before, 0.0) / each);
+      FORELOAD_ASSIGN(const double pixels, per_sample(&PrepStages::pixels));
+      windows.pixels.push_back(std::max(pixels - before, 0.0));
       before = pixels;
     }
-    windows.normalise.push_back(std::max(whole - before, 0.0) / each);
-    return std::optional(whole / each);
+    windows.normalise.push_back(std::max(whole - before, 0.0));
+    return std::optional(whole);
   };
   return repeat_windows(allowance, allowance.deadline(kStagesTime), window, {.least = 8});
 }
@@ -159,8 +167,7 @@ Status measure_stages(const LoaderOptions& options, Allowance& allowance, Measur
   StageWindows windows;
   FORELOAD_ASSIGN(const Figure whole, stage_windows(stages, slices, allowance, windows));
   if (!whole.known()) {
-    return Error{Code::kInvalid, fmt::format("{} are prepared within {:.0f} ms: too little for the clock",
-                                             counted(loaded.samples.size(), "sample"), 1000 * kQuickest)};
+    return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
   }
   add_stages(stages, windows, measured);
   return {};

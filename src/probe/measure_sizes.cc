@@ -16,18 +16,19 @@ namespace {
 constexpr std::uint64_t kWindows = 9;
 constexpr std::uint64_t kSamplesOfWindow = 64;
 
-// What part_of() of the fetcher would read, if the part is worth a request more.
+// What the fetcher would read, if the part is worth a request more.
 Bytes bytes_of_miss(const Source& source, SampleId id, CropForesight& foresight, const PrepKey& key,
                     const Pacer& pacer) {
   const Bytes length = source.length(id);
   const auto offsets = source.rows(id);
   const auto size = source.dimensions(id);
   if (offsets.empty() || !size) return length;
-  const auto wanted = foresight.rows(*size, key);
-  const auto rows = wanted ? rows_around(offsets, *size, *wanted) : std::nullopt;
+  const auto box = foresight.box(*size, key);
+  if (!box) return length;
+  const auto rows = rows_around(offsets, *size, {box->y, std::int64_t{box->y} + box->height});
   if (!rows || !rows->is_partial() || offsets.back() + Bytes{2} > length) return length;
   const Bytes part = offsets[0] + std::min(Bytes{offsets[rows->end]} + 2, length) - offsets[rows->first];
-  return pacer.part_pays(length, part) ? part : length;
+  return pacer.part_pays(Origin::kSource, length, part) ? part : length;
 }
 
 // One that has seen storage of this rate: it decides as that of a loader would.

@@ -15,6 +15,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "foreload/schedule.h"
+#include "probe/piece_source.h"
 #include "probe/read_stream.h"
 
 namespace foreload {
@@ -34,7 +35,14 @@ constexpr double kPointBytes = 0.05;
 constexpr double kWarmBytes = 0.05;      // of the whole: what the page cache is filled with
 constexpr unsigned kWindowsOfPoint = 9;  // for which its bytes have to be enough
 constexpr SampleId kLooks = 16;
+constexpr Bytes kLongSample = 4_MiB;  // on average: longer ones are read in pieces, as an engine does with O_DIRECT
+constexpr Bytes kPiece = 1_MiB;
 constexpr std::uint64_t kMostDropped = 8192;  // samples of a point, taken out of the page cache before it
+
+Figure scaled(Figure figure, double factor) {
+  for (double* each : {&figure.value, &figure.low, &figure.high}) *each *= factor;
+  return figure;
+}
 
 class StorageMeasurement {
  public:
@@ -46,7 +54,8 @@ class StorageMeasurement {
         coldness_(find_coldness(source, options.seed)),
         order_({.samples = source.size(), .seed = options.seed}) {}
 
-  Status run();
+  // `mean`: length of a sample.
+  Status run(Bytes mean);
 
  private:
   // A stretch of an order of the samples.
@@ -58,7 +67,7 @@ class StorageMeasurement {
   };
   struct Point {
     Figure bytes_per_s;
-    Figure cpu_per_sample;
+    Figure cpu_per_byte;
     bool too_quick = false;
   };
 
@@ -72,7 +81,6 @@ class StorageMeasurement {
   void lack(const char* what, std::string why) { measured_.missing.push_back({what, std::move(why)}); }
   void lack_point(const char* what, const Point& point);
   void note_coldness();
-  bool is_slow_by_wish() const { return !options_.storage.empty(); }
 
   const Source& source_;
   const LoaderOptions& options_;
@@ -129,12 +137,12 @@ Result<StorageMeasurement::Point> StorageMeasurement::point(ReadStream& stream, 
     used += read.bytes;
     point.too_quick = read.samples >= size.least && read.elapsed < kShortestWindow;
     if (read.samples < size.least || point.too_quick) return std::optional<double>();
-    costs.push_back((cpu_seconds() - cpu) / static_cast<double>(read.samples));
+    costs.push_back((cpu_seconds() - cpu) / static_cast<double>(read.bytes));
     return std::optional(read.bytes_per_s());
   };
   FORELOAD_ASSIGN(point.bytes_per_s, repeat_windows(allowance_, deadline, window));
   if (!costs.empty()) costs.erase(costs.begin());  // it paid for the reads before the first window
-  point.cpu_per_sample = figure_of(std::move(costs));
+  point.cpu_per_byte = figure_of(std::move(costs));
   return point;
 }
 
@@ -174,7 +182,7 @@ Status StorageMeasurement::cold() {
     FORELOAD_ASSIGN(last, point(*stream, depth, stretch));
     if (!last.bytes_per_s.known()) break;
     measured_.storage.push_back({depth, last.bytes_per_s});
-    read_cpu_ = last.cpu_per_sample;
+    read_cpu_ = last.cpu_per_byte;
     idle = last.bytes_per_s.value > best * kGain ? 0 : idle + 1;
     best = std::max(best, last.bytes_per_s.value);
     if (idle == kIdleDoublings) break;
@@ -190,11 +198,8 @@ Status StorageMeasurement::cold() {
   return {};
 }
 
+// Emulated storage is left out: what a loader's reads cost the processor is the same with it.
 Status StorageMeasurement::warm() {
-  if (is_slow_by_wish()) {
-    lack("page cache", "the emulated storage is as slow for what the page cache has");
-    return {};
-  }
   if (coldness_ == Coldness::kElsewhere) {
     lack("page cache", "the samples are objects of a store: this machine's page cache does not hold them");
     return {};
@@ -209,13 +214,17 @@ Status StorageMeasurement::warm() {
   FORELOAD_TRY(stream->read_all(look_away, allowance_.deadline(kPointTime), allowance_));
   stretch.again = true;
   FORELOAD_ASSIGN(const Point warm, point(*stream, stream->max_depth(), stretch));
-  measured_.page_cache = warm.bytes_per_s;
-  lack_point("page cache", warm);
-  if (warm.cpu_per_sample.known()) read_cpu_ = warm.cpu_per_sample;  // as a loader reads, not past the page cache
+  if (warm.cpu_per_byte.known()) read_cpu_ = warm.cpu_per_byte;  // as a loader reads, not past the page cache
+  if (options_.storage.empty()) {
+    measured_.page_cache = warm.bytes_per_s;
+    lack_point("page cache", warm);
+  } else {
+    lack("page cache", "the emulated storage is as slow for what the page cache has");
+  }
   return {};
 }
 
-Status StorageMeasurement::run() {
+Status StorageMeasurement::run(Bytes mean) {
   if (source_.size() < kLeastSamples) {
     const std::string why =
         fmt::format("the dataset has {}: fewer than {} say nothing", counted(source_.size(), "sample"), kLeastSamples);
@@ -225,7 +234,7 @@ Status StorageMeasurement::run() {
   note_coldness();
   FORELOAD_TRY(cold());
   FORELOAD_TRY(warm());
-  if (read_cpu_.known()) measured_.stages.push_back({"read", read_cpu_});
+  if (read_cpu_.known()) measured_.stages.push_back({"read", scaled(read_cpu_, static_cast<double>(mean))});
   return {};
 }
 
@@ -246,7 +255,10 @@ Coldness find_coldness(const Source& source, std::uint64_t seed) {
 }
 
 Status measure_storage(const Source& source, const LoaderOptions& options, Allowance& allowance, Measured& measured) {
-  return StorageMeasurement(source, options, allowance, measured).run();
+  const Bytes mean = source.total_bytes() / std::max<std::uint64_t>(source.size(), 1);
+  if (mean <= kLongSample) return StorageMeasurement(source, options, allowance, measured).run(mean);
+  const PieceSource pieces(source, kPiece);
+  return StorageMeasurement(pieces, options, allowance, measured).run(mean);
 }
 
 }  // namespace foreload

@@ -15,6 +15,8 @@
 namespace foreload {
 namespace {
 
+constexpr Bytes kRoomBeside = 1_GiB;  // a cache that holds everything: for batches, scratch and rounding
+
 // Fewer samples, and the memory for the share that is to be kept.
 Status adjust(LoaderOptions& options, const RateOptions& how) {
   FORELOAD_ASSIGN(const std::unique_ptr<Source> source, open_dataset(options));
@@ -29,8 +31,10 @@ Status adjust(LoaderOptions& options, const RateOptions& how) {
   if (!how.cached) return {};
   options.cache = *how.cached > 0;
   FORELOAD_ASSIGN(const std::unique_ptr<Source> chosen, open_dataset(options));
-  const auto kept = static_cast<Bytes>(*how.cached * static_cast<double>(chosen->total_bytes()));
-  if (kept == 0) return {};
+  const Bytes all = chosen->total_bytes();
+  const auto kept = static_cast<Bytes>(*how.cached * static_cast<double>(all));
+  if (kept >= all) options.memory = all + all / 4 + kRoomBeside;
+  if (kept == 0 || kept >= all) return {};
   FORELOAD_ASSIGN(options.memory, budget_for_cache(options, kept));
   return {};
 }

@@ -134,7 +134,6 @@ LoaderOptions Specimen::options(const LoaderOptions& of, const std::string& data
   options.io = of.io;
   options.on_error = OnError::kReplace;
   options.rewrite = Rewrite::kOff;
-  options.source.index_folder = folder();
   return options;
 }
 

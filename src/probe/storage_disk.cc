@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -39,9 +40,11 @@ Result<std::unique_ptr<DiskPath>> DiskPath::open(const Source& source, const Dis
                                                .total_bytes = source.total_bytes(),
                                                .direct = options.direct}));
   std::unique_ptr<DiskPath> path(new DiskPath(source, options));
+  // A sample is read once at a time.
+  path->options_.depth = static_cast<unsigned>(std::min<std::uint64_t>(options.depth, source.size()));
   FORELOAD_TRY(path->fill(*store));
   // Room for what is read and for what the caller looks at.
-  const Bytes transit = 2 * options.depth * Arena::footprint(source.max_length());
+  const Bytes transit = 2 * path->options_.depth * Arena::footprint(source.max_length());
   FORELOAD_ASSIGN(path->arena_, Arena::create({.samples = source.size(), .transit = transit}));
   FORELOAD_ASSIGN(
       auto engine,

@@ -27,6 +27,7 @@ namespace {
 constexpr double kPlotHeight = 168;
 constexpr double kRow = 18;
 constexpr double kGap = 6;
+constexpr double kTop = 8;  // over the plot: half of the highest tick's label
 constexpr double kWidestTick = 84;
 constexpr double kRight = 14;  // of the plot
 
@@ -81,6 +82,7 @@ Ranges ranges_of(const LineChart& chart) {
 
 // Both ends moved outwards to multiples of the ticks' step.
 Range with_round_ends(Range range) {
+  if (range.low == range.high) range.high += 1;  // nothing but 0
   const auto ticks = round_ticks(range.low, range.high, 6);
   if (ticks.size() < 2) return range;
   const double step = ticks[1].value - ticks[0].value;
@@ -109,7 +111,7 @@ double widest(const std::vector<Tick>& ticks) {
 
 Layout layout_of(const Ranges& ranges, std::size_t marks) {
   const Range y = with_round_ends(ranges.y);
-  const double top = kGap + static_cast<double>(marks) * kRow;
+  const double top = static_cast<double>(marks) * kRow + kTop;
   const Scale up(y.low, y.high, top + kPlotHeight, top);
   const double left = std::max(widest(up.ticks_up(kChartFont)) + kGap, 24.0);
   return {top, left, Scale(ranges.x.low, ranges.x.high, left, kChartWidth - kRight), up};
@@ -215,7 +217,7 @@ Element drawn_mark(const ChartMark& mark, const Layout& layout, const LineChart&
   Element group("g");
   group.set("class", "mark");
   const double x = layout.x.at(mark.x);
-  const double y = kGap + (static_cast<double>(row) + 0.75) * kRow;
+  const double y = (static_cast<double>(row) + 0.75) * kRow;
   group.add(straight(mark.is_here ? "stalk dashed" : "stalk", x, y - kChartFont + 2, x, layout.bottom()));
   const std::string text = fitted(mark.label, kChartFont, kChartWidth - 2 * kGap);
   const double width = text_width(text, kChartFont);

@@ -69,7 +69,7 @@ std::string percent(double share) {
 
 std::string gain_text(double gain) {
   if (!std::isfinite(gain)) return kNoNumber;
-  if (gain >= 9.995) return short_number(gain + 1) + kBlank + "times as fast";
+  if (gain >= 9.995) return short_number(gain + 1) + " times as fast";
   if (std::abs(gain) < 0.0005) return "no gain";
   return (gain > 0 ? "+" : "") + percent(gain);
 }

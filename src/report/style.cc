@@ -13,7 +13,7 @@ const std::string_view kPageStyle = R"css(
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --paper: #14171a; --card: #1c2024; --ink: #e8e9ea; --soft: #a3abb4; --rule: #31373d; --track: #262b30;
-    --one: #6fb0ee; --two: #e2b23e; --two-pale: #4a3c14; --three: #f58653; --three-pale: #552a17;
+    --one: #5a9ee0; --two: #e2b23e; --two-pale: #4a3c14; --three: #f58653; --three-pale: #552a17;
     --four: #b79bee; --four-pale: #3a2f52; --quiet: #89929c; --good: #63c494;
     color-scheme: dark;
   }
@@ -25,6 +25,7 @@ main { max-width: 66rem; margin: 0 auto; padding: clamp(1.5rem, 5vw, 4rem) clamp
 .patterns { position: absolute; }
 h1 { font-size: clamp(1.75rem, 4.6vw, 2.75rem); line-height: 1.15; font-weight: 650; letter-spacing: -0.015em; margin: 0 0 1rem; max-width: 24em; text-wrap: balance; }
 h2 { font-size: 1.375rem; line-height: 1.25; font-weight: 640; letter-spacing: -0.005em; margin: 0 0 0.5rem; }
+h2 + div, h2 + ul { margin-top: 1rem; }
 h3 { font-size: 1rem; line-height: 1.35; font-weight: 640; margin: 0 0 0.5rem; }
 p { margin: 0 0 0.75rem; max-width: 44rem; text-wrap: pretty; }
 ul, ol { margin: 0; padding: 0; list-style: none; }
@@ -42,10 +43,12 @@ data { white-space: nowrap; }
 .key { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 1.25rem 2rem; margin: 1.75rem 0 0; padding-top: 1.25rem; border-top: 1px solid var(--rule); }
 .key dt { font-size: 0.875rem; line-height: 1.3; }
 .key dd { margin: 0.125rem 0 0; font-size: 1.625rem; line-height: 1.25; font-weight: 620; letter-spacing: -0.01em; }
+.key data { white-space: normal; }
 .key dd small { display: block; font-size: 0.875rem; font-weight: 400; letter-spacing: 0; color: var(--soft); }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13rem), 1fr)); gap: 1rem 2rem; margin: 0 0 1.75rem; }
+.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 10rem), 1fr)); gap: 1rem 2rem; margin: 0 0 1.75rem; }
 .facts dt { font-size: 0.875rem; line-height: 1.3; }
 .facts dd { margin: 0; }
+.facts .long { grid-column: 1 / -1; }
 
 .area.tone-1 { fill: var(--one); }
 .area.tone-2 { fill: url(#pattern-2); }
@@ -81,6 +84,7 @@ data { white-space: nowrap; }
 .bar-rows .marked .row-name { font-weight: 620; }
 .row-name em { font-style: normal; font-weight: 400; font-size: 0.8125rem; color: var(--soft); border: 1px solid var(--rule); border-radius: 1rem; padding: 0.0625rem 0.5rem; margin-left: 0.5rem; white-space: nowrap; }
 .row-numbers { display: grid; grid-template-columns: 8.25rem 1fr; gap: 0.75rem; text-align: right; font-size: 0.9375rem; }
+.row-numbers data:only-child { grid-column: 1 / -1; }
 .row-numbers data + data { color: var(--soft); }
 .bar-groups { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 2rem 3rem; }
 .bar-groups li { grid-template-columns: 9.25rem minmax(0, 1fr) 6rem; }
@@ -88,10 +92,10 @@ data { white-space: nowrap; }
 .bar-groups .bar { height: 1.125rem; }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 2.5rem 3rem; margin-top: 1.5rem; }
-figure { margin: 0; min-width: 0; max-width: 38rem; }
+figure { margin: 0; min-width: 0; max-width: 38rem; display: grid; grid-row: span 3; grid-template-rows: subgrid; row-gap: 0.25rem; }
 .choices { display: grid; gap: 2rem; margin-top: 2.5rem; }
 figcaption p { margin: 0 0 0.5rem; font-size: 0.9375rem; }
-.chart { display: block; width: 100%; height: auto; font-size: 12px; }
+.chart { display: block; width: 100%; height: auto; align-self: end; font-size: 12px; }
 .chart .axes text { fill: var(--soft); }
 .grid { stroke: var(--rule); } .zero, .tick { stroke: var(--soft); }
 .stalk { stroke: var(--ink); stroke-width: 1.25; } .dashed { stroke-dasharray: 3 3; }
@@ -123,6 +127,9 @@ table { border-collapse: collapse; width: 100%; font-size: 0.9375rem; line-heigh
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 th, td { text-align: left; vertical-align: baseline; padding: 0.4375rem 1.75rem 0.4375rem 0; border-bottom: 1px solid var(--rule); font-weight: 400; min-width: 5rem; }
 tr > :last-child { padding-right: 0; }
+tbody th:not(.number) { min-width: 10rem; }
+details th, details td { padding-right: 1rem; }
+td:last-child:not(.number) { min-width: 12rem; }
 thead th { font-size: 0.875rem; color: var(--soft); white-space: nowrap; border-bottom-color: var(--soft); }
 .number { text-align: right; white-space: nowrap; }
 td:not(.number) { color: var(--soft); }
@@ -138,7 +145,10 @@ details[open] summary { margin-bottom: 0.5rem; }
 @media (max-width: 40rem) {
   .bar-rows li, .bar-groups li { grid-template-columns: minmax(0, 1fr) auto; }
   .bar-rows .bar { grid-row: 2; grid-column: 1 / -1; }
-  .remedies > li { grid-template-columns: minmax(0, 1fr); padding: 1rem 1.125rem; }
+  .choices .row-name, .choices .row-numbers { grid-column: 1 / -1; }
+  .choices .row-numbers { justify-content: start; }
+  .key dd { font-size: 1.25rem; }
+  .remedies > li { grid-template-columns: minmax(0, 1fr); gap: 0.75rem; padding: 1rem 1.125rem; }
   .row-numbers { grid-template-columns: auto auto; }
 }
 @media print {
@@ -147,11 +157,11 @@ details[open] summary { margin-bottom: 0.5rem; }
   section { margin-top: 2rem; }
   figure, .remedies > li, .epochs > div, .bar-groups > div, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
-  button { display: none; }
+  button, details { display: none; }
   .wide { overflow: visible; }
 }
 )css";
-const std::string_view kPageStyleHash = "yH2D91OSnkmOi8uDqp0HYQaTMRy2c8mVziR898f0m24=";
+const std::string_view kPageStyleHash = "5y884K+Kn4Z5x1vsviojXCt88MHlpAuyfeosa5QCaDU=";
 
 const std::string_view kPageScript = R"js(
 "use strict";
@@ -175,17 +185,7 @@ for (const block of document.querySelectorAll(".command")) {
   block.classList.add("has-button");
   block.append(button);
 }
-const folded = [];
-addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details:not([open])")) {
-    details.open = true;
-    folded.push(details);
-  }
-});
-addEventListener("afterprint", () => {
-  for (const details of folded.splice(0)) details.open = false;
-});
 )js";
-const std::string_view kPageScriptHash = "acebr06z9UK+e9Uc5cip1ZHBJdmNlcG3LXn7UKt06Wc=";
+const std::string_view kPageScriptHash = "AWYr4wcKdjbmqbUXSkg/eKlmxv13xUG4Ay82ZV1FbkE=";
 
 }  // namespace foreload
