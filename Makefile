@@ -41,7 +41,7 @@ $(RELEASE)/build.ninja: | packages-core
 packages-core:
 	@tools/install-packages core
 packages-test:
-	@tools/install-packages core test bench python peers
+	@tools/install-packages core test bench python peers report
 packages-bench:
 	@tools/install-packages core bench python peers
 packages-tidy: packages-%:

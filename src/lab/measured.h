@@ -66,6 +66,7 @@ struct Measured {
     std::string why;
   };
   std::vector<Missing> missing;
+  Bytes bytes_read = 0;  // of the dataset, for all of this
 };
 
 }  // namespace foreload

@@ -133,6 +133,7 @@ Result<Measured> Measurement::run() {
                         "tells the bytes that came from other hosts");
   const double rate = allowance_.how().accelerator;
   if (rate > 0) measured_.accelerator = {.value = rate, .low = rate, .high = rate, .windows = 1};
+  measured_.bytes_read = allowance_.spent();
   allowance_.tell("done", 1);
   return std::move(measured_);
 }
