@@ -311,8 +311,6 @@ class ReportTest(unittest.TestCase):
             self.assertGreater(self.ask("return document.querySelectorAll('section').length"), 5)
 
     def test_the_command_writes_such_a_page(self):
-        if subprocess.run([FORELOAD, "analyze", "--help"], capture_output=True, timeout=60).returncode != 0:
-            self.skipTest("this foreload has no analyze")
         data, page = self.top / "data", self.top / "report.html"
         subprocess.run([FORELOAD, "generate", data, "--images", "120"], check=True, capture_output=True, timeout=120)
         done = subprocess.run([FORELOAD, "analyze", data, "--storage", "8MB/s,1ms", "--no-cache", "--accelerator", "5000",
@@ -320,8 +318,9 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         document = json.loads(done.stdout)
         self.load(page)
-        # Which part is too slow depends on the machine and its load.
-        self.assertIn("Your accelerator waits", self.ask("return document.querySelector('h1').innerText"))
+        # What is too slow, and whether it could be measured, depends on the machine and its load.
+        finding = "Your accelerator" if document["prediction"] else "Too little could be measured"
+        self.assertIn(finding, self.ask("return document.querySelector('h1').innerText"))
         self.assert_numbers(document, Numbers(self.ask("return document.documentElement.outerHTML")))
         self.assertEqual(self.ask("return document.querySelectorAll('.chart').length"), len(document["what_if"]))
         self.assert_painted(self.picture(), 1200)
