@@ -15,6 +15,7 @@ class Accelerator {
  public:
   // "none", samples per second ("1200"), or a preset ("resnet50-a100"). The error lists the presets.
   static Result<Accelerator> parse(const std::string& text);
+  static Accelerator none() { return Accelerator(0); }
 
   bool exists() const { return samples_per_second_ > 0; }
   double samples_per_second() const { return samples_per_second_; }

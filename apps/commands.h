@@ -10,7 +10,9 @@ Command index_command(CLI::App& app);
 Command convert_command(CLI::App& app);
 Command run_command(CLI::App& app);
 Command bench_command(CLI::App& app);
+Command analyze_command(CLI::App& app);
 Command agent_command(CLI::App& app);
 Command top_command(CLI::App& app);
+Command doctor_command(CLI::App& app);
 
 }  // namespace foreload

@@ -7,9 +7,9 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "foreload " FORELOAD_VERSION);
   app.footer("Every command explains itself: foreload COMMAND --help");
   const std::vector<foreload::Command> commands{
-      foreload::generate_command(app), foreload::index_command(app), foreload::convert_command(app),
-      foreload::run_command(app),      foreload::bench_command(app), foreload::agent_command(app),
-      foreload::top_command(app),
+      foreload::generate_command(app), foreload::index_command(app),   foreload::convert_command(app),
+      foreload::run_command(app),      foreload::analyze_command(app), foreload::bench_command(app),
+      foreload::agent_command(app),    foreload::top_command(app),     foreload::doctor_command(app),
   };
   return foreload::run_command_line(app, commands, argc, argv);
 }

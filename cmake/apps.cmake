@@ -8,13 +8,22 @@ add_executable(foreload_cli
   apps/accelerator.cc
   apps/agent.cc
   apps/analysis_curves.cc
+  apps/analysis_json.cc
   apps/analysis_page.cc
   apps/analysis_remedies.cc
+  apps/analysis_summary.cc
   apps/analysis_tables.cc
+  apps/analyze.cc
+  apps/analyze_check.cc
+  apps/analyze_words.cc
   apps/background.cc
   apps/bench.cc
   apps/command.cc
   apps/convert.cc
+  apps/doctor.cc
+  apps/explain.cc
+  apps/explain_json.cc
+  apps/explain_report.cc
   apps/generate.cc
   apps/help_layout.cc
   apps/host_report.cc
@@ -38,12 +47,14 @@ add_executable(foreload_cli
 if(TARGET foreload_peers_grpc)
   target_sources(foreload_cli PRIVATE apps/agent_peers.cc)
   target_link_libraries(foreload_cli PRIVATE foreload_peers_grpc)
+  set_property(SOURCE apps/doctor.cc APPEND PROPERTY COMPILE_DEFINITIONS FORELOAD_HAS_GRPC)
 else()
   target_sources(foreload_cli PRIVATE apps/agent_no_peers.cc)
 endif()
 if(TARGET foreload_peers_mpi)
   target_sources(foreload_cli PRIVATE apps/agent_mpi.cc)
   target_link_libraries(foreload_cli PRIVATE foreload_peers_mpi)
+  set_property(SOURCE apps/doctor.cc APPEND PROPERTY COMPILE_DEFINITIONS FORELOAD_HAS_MPI)
 else()
   target_sources(foreload_cli PRIVATE apps/agent_no_mpi.cc)
 endif()

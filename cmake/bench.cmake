@@ -14,6 +14,7 @@ function(foreload_bench name)
   add_dependencies(benchmarks bench_${name})
 endfunction()
 
+foreload_bench(analyze SOURCES analyze.cc)
 foreload_bench(cluster SOURCES cluster.cc cluster_planning.cc)
 foreload_bench(convert SOURCES convert.cc)
 foreload_bench(eviction SOURCES eviction.cc)
@@ -28,6 +29,9 @@ if(TARGET foreload_peers_mpi)
   foreload_bench(peers_mpi SOURCES peers_mpi.cc LIBRARIES foreload_peers_mpi)
 endif()
 
+if(FORELOAD_BENCHMARKS AND FORELOAD_APPS)
+  add_dependencies(benchmarks foreload_cli)  # bench/analyze starts it
+endif()
 if(FORELOAD_BENCHMARKS AND FORELOAD_APPS AND TARGET foreload_peers_grpc)
   # Whole hosts, in networks of their own: this is how `make bench` starts them.
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/bench/cluster_hosts

@@ -14,11 +14,11 @@ add_test(NAME readme_table COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURC
 set_tests_properties(check_finds_violations readme_table PROPERTIES LABELS check)
 
 # tests/NAME_test.py judge the command from outside; with FORELOAD_SOAK=1 in full length. One that measures rates, or has hosts with deadlines, runs alone.
-foreach(name cluster cluster_disk cluster_net hashes kill signals bad_input paths memory storage convert disk object_store order remote host host_limits host_life metrics)
+foreach(name analyze cluster cluster_disk cluster_net hashes kill signals bad_input paths memory storage convert disk object_store order remote host host_limits host_life metrics doctor recorded_runs)
   add_test(NAME ${name} COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}_test.py $<TARGET_FILE:foreload_cli>)
   set_tests_properties(${name} PROPERTIES LABELS program)
 endforeach()
-set_tests_properties(storage cluster cluster_disk cluster_net PROPERTIES RUN_SERIAL ON)
+set_tests_properties(analyze storage cluster cluster_disk cluster_net PROPERTIES RUN_SERIAL ON)
 
 # Signatures against botocore's.
 add_executable(sign_tool tests/sign_tool.cc)

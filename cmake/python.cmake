@@ -38,7 +38,7 @@ set_target_properties(_foreload PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINA
 
 # ${CMAKE_BINARY_DIR}/python is importable: the sources are linked beside the module.
 set(FORELOAD_PYTHON_FILES
-  __init__.py _arguments.py _delivery.py _foreload.pyi _mapped.py _memory.py _opening.py _peers.py _ranks.py _report.py _settings.py _tensors.py
+  __init__.py _arguments.py _delivery.py _foreload.pyi _mapped.py _memory.py _opening.py _peers.py _ranks.py _report.py _settings.py _step.py _tensors.py
   _torchvision.py errors.py loader.py py.typed transforms.py)
 foreach(name IN LISTS FORELOAD_PYTHON_FILES)
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/foreload)

@@ -1,6 +1,7 @@
 """Foreload: data loading that removes stalls. `foreload.DataLoader` is torch's DataLoader over C++ threads."""
 from ._foreload import version as __version__
 from ._memory import set_memory_budget
+from ._step import measure_step
 from ._torchvision import from_torchvision
 from .errors import (ConfigError, DataChanged, DatasetNotFound, ForeloadError, ForeloadWarning, LoaderClosed, OutOfMemory,
                      ReadError, SampleError, StaleIterator, StateMismatch)
@@ -16,5 +17,5 @@ __all__ = [
     "LoaderClosed", "MixUp", "Normalize", "OutOfMemory", "PILToTensor", "Pad", "Ragged", "RandAugment", "RandomAffine",
     "RandomCrop", "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomResizedCrop", "RandomRotation",
     "RandomVerticalFlip", "RandomWindow", "ReadError", "Resize", "SampleError", "StaleIterator", "StateMismatch", "ToTensor",
-    "Transform", "TrivialAugmentWide", "from_torchvision", "set_memory_budget",
+    "Transform", "TrivialAugmentWide", "from_torchvision", "measure_step", "set_memory_budget",
 ]

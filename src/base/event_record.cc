@@ -4,7 +4,9 @@
 // every event carries its time, and reading sorts by it.
 #include "base/event_record.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +17,9 @@
 #include <span>
 
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "base/write_file.h"
 
 namespace foreload {
@@ -190,28 +194,88 @@ Status EventRecord::close() {
   return file_->close();
 }
 
-Result<std::vector<Event>> read_event_record(const std::string& path) {
-  FORELOAD_ASSIGN(const MappedFile file, MappedFile::open(path));
-  std::span<const std::byte> bytes = file.bytes();
+namespace {
+
+Status check_header(std::span<const std::byte> bytes, const std::string& name) {
   const auto header = encoded_header();
-  if (bytes.size() < kHeaderBytes || !std::equal(header.begin(), header.end(), bytes.begin())) {
-    return Error{Code::kInvalid, fmt::format("{} is not an event record of version {}; record the run again with this "
-                                             "version of foreload",
-                                             path, kVersion)};
-  }
-  std::vector<Event> events;
-  events.reserve(bytes.size() / kEventBytes);
-  for (std::size_t at = kHeaderBytes; at + kEventBytes <= bytes.size(); at += kEventBytes) {
-    const Event event = decode(bytes.data() + at);
+  if (bytes.size() >= kHeaderBytes && std::equal(header.begin(), header.end(), bytes.begin())) return {};
+  return Error{Code::kInvalid, fmt::format("{} is not an event record of version {}; record the run again with this "
+                                           "version of foreload",
+                                           name, kVersion)};
+}
+
+// Whole events; `at`: where they stand in the file.
+Status append_events(std::span<const std::byte> bytes, Bytes at, const std::string& name, std::vector<Event>& events) {
+  for (; bytes.size() >= kEventBytes; bytes = bytes.subspan(kEventBytes), at += kEventBytes) {
+    const Event event = decode(bytes.data());
     const auto kind = static_cast<std::uint16_t>(event.kind);
     // Kind 0 is the hole that a killed process leaves where another thread's buffer had not arrived yet.
     if (kind == 0) continue;
     if (kind > kLastKind) {
-      return Error{Code::kInvalid, fmt::format("{} is damaged: unknown event kind {} at offset {}", path, kind, at)};
+      return Error{Code::kInvalid, fmt::format("{} is damaged: unknown event kind {} at offset {}", name, kind, at)};
     }
     events.push_back(event);
   }
+  return {};
+}
+
+void sort_by_time(std::vector<Event>& events) {
   std::stable_sort(events.begin(), events.end(), [](const Event& x, const Event& y) { return x.time < y.time; });
+}
+
+Result<std::size_t> read_up_to(int fd, Bytes offset, std::span<std::byte> into, const std::string& path) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    const ssize_t got = pread(fd, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error("cannot read the event record " + path, errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<Descriptor> open_record(const std::string& path, Bytes& size) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file.valid()) return errno_error("cannot open the event record " + path, errno);
+  struct stat status {};
+  if (fstat(file.get(), &status) != 0) return errno_error("cannot examine " + path, errno);
+  if (!S_ISREG(status.st_mode)) return Error{Code::kInvalid, path + " is not a regular file, so no event record"};
+  size = static_cast<Bytes>(status.st_size);
+  return file;
+}
+
+}  // namespace
+
+Result<std::vector<Event>> parse_event_record(std::span<const std::byte> bytes, const std::string& name) {
+  FORELOAD_TRY(check_header(bytes, name));
+  std::vector<Event> events;
+  FORELOAD_TRY(append_events(bytes.subspan(kHeaderBytes), kHeaderBytes, name, events));
+  sort_by_time(events);
+  return events;
+}
+
+// Not by a mapping: a run that still writes it, or somebody who cuts it, must not end us with a signal.
+Result<std::vector<Event>> read_event_record(const std::string& path) {
+  Bytes size = 0;
+  FORELOAD_ASSIGN(const Descriptor file, open_record(path, size));
+  std::array<std::byte, kHeaderBytes> header;
+  FORELOAD_ASSIGN(const std::size_t got, read_up_to(file.get(), 0, header, path));
+  FORELOAD_TRY(check_header(std::span(header).first(got), path));
+  const Bytes needed = size + size / 2;  // events are as long in memory as in the file; sorting needs half of it again
+  if (const Bytes free = available_memory(); needed > free) {
+    return Error{Code::kNoMemory, fmt::format("{} is {} long, and reading it needs {} of memory; {} are available",
+                                              path, format_bytes(size), format_bytes(needed), format_bytes(free))};
+  }
+  std::vector<Event> events;
+  events.reserve(size / kEventBytes);
+  std::vector<std::byte> buffer(kBufferBytes);
+  for (Bytes at = kHeaderBytes;; at += buffer.size()) {
+    FORELOAD_ASSIGN(const std::size_t filled, read_up_to(file.get(), at, buffer, path));
+    FORELOAD_TRY(append_events(std::span(buffer).first(filled), at, path, events));
+    if (filled < buffer.size()) break;
+  }
+  sort_by_time(events);
   return events;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,9 @@ class EventRecord {
   std::unique_ptr<File> file_;
 };
 
+// In the order of time. Untrusted: what is no record, damaged or larger than memory is an error that names it.
 Result<std::vector<Event>> read_event_record(const std::string& path);
+// The same of bytes that are there; `name` is for messages.
+Result<std::vector<Event>> parse_event_record(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace foreload

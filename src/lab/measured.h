@@ -56,6 +56,7 @@ struct Measured {
   Figure memory;                   // out of the memory tier into a batch: bytes per second
   Figure disk;                     // out of the disk tier: bytes per second
   Figure network;                  // between hosts: bytes per second
+  Figure read_share;               // of a sample's bytes, that a miss reads: less than 1 where its crop is enough
   std::vector<PrepStage> stages;
   std::vector<PrepAt> prep;  // the whole chain, by threads
   Figure accelerator;        // samples per second that it takes
@@ -65,6 +66,7 @@ struct Measured {
     std::string why;
   };
   std::vector<Missing> missing;
+  Bytes bytes_read = 0;  // of the dataset, for all of this
 };
 
 }  // namespace foreload

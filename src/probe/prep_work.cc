@@ -11,8 +11,9 @@ namespace foreload {
 
 namespace {
 
-// Tensors that are filled before the first is used again, as those of a batch would be.
+// Tensors that are filled before the first is used again, as those of a batch would be; fewer when they are large.
 constexpr std::size_t kBatch = 64;
+constexpr std::size_t kBatchBytes = 64_MiB;
 constexpr std::size_t kNoiseRows = 8;
 constexpr std::size_t kRewritesOfRound = 24;
 
@@ -30,7 +31,9 @@ double thread_seconds() {
 }
 
 Result<std::span<std::byte>> Tensors::next() {
-  if (count_++ % kBatch == 0) FORELOAD_TRY(memory_.reset(Scratch::padded(bytes_) * kBatch));
+  const std::size_t each = Scratch::padded(bytes_);
+  const std::size_t batch = std::clamp<std::size_t>(kBatchBytes / std::max<std::size_t>(each, 1), 1, kBatch);
+  if (count_++ % batch == 0) FORELOAD_TRY(memory_.reset(each * batch));
   return memory_.take<std::byte>(bytes_);
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -38,9 +40,11 @@ Result<std::unique_ptr<DiskPath>> DiskPath::open(const Source& source, const Dis
                                                .total_bytes = source.total_bytes(),
                                                .direct = options.direct}));
   std::unique_ptr<DiskPath> path(new DiskPath(source, options));
+  // A sample is read once at a time.
+  path->options_.depth = static_cast<unsigned>(std::min<std::uint64_t>(options.depth, source.size()));
   FORELOAD_TRY(path->fill(*store));
   // Room for what is read and for what the caller looks at.
-  const Bytes transit = 2 * options.depth * Arena::footprint(source.max_length());
+  const Bytes transit = 2 * path->options_.depth * Arena::footprint(source.max_length());
   FORELOAD_ASSIGN(path->arena_, Arena::create({.samples = source.size(), .transit = transit}));
   FORELOAD_ASSIGN(
       auto engine,
@@ -76,23 +80,37 @@ bool DiskPath::ask_next() {
   return tiers_->start_next(Origin::kDisk, now()).has_value();
 }
 
-Result<double> DiskPath::rate(Duration duration) {
+Result<ReadWindow> DiskPath::window(Bytes bytes, Duration time) {
   std::vector<Arrival> arrivals;
-  Bytes bytes = 0;
-  const Time start = now();
-  while (now() - start < duration) {
+  ReadWindow window;
+  Time last = window_start_;
+  while (window.bytes < bytes && last - window_start_ < time) {
     while (tiers_->in_flight() < options_.depth) (void)ask_next();
     tiers_->wait(arrivals, kNever);
     for (const Arrival& arrival : arrivals) {
       if (!arrival.status.ok()) return arrival.status.error();
       if (arrival.origin != Origin::kDisk) return Error{Code::kIo, "the disk cache has lost a sample"};
-      bytes += arrival.length;
+      window.bytes += arrival.length;
+      ++window.samples;
     }
     arrivals.clear();
+    last = now();
   }
-  const double elapsed = seconds(now() - start);
+  window.elapsed = last - window_start_;
+  window_start_ = last;
+  return window;
+}
+
+void DiskPath::rest() {
   tiers_->drain();
-  return static_cast<double>(bytes) / elapsed;
+  window_start_ = now();
+}
+
+Result<double> DiskPath::rate(Duration duration) {
+  rest();
+  FORELOAD_ASSIGN(const ReadWindow read, window(std::numeric_limits<Bytes>::max(), duration));
+  rest();
+  return read.bytes_per_s();
 }
 
 Result<double> fio_rate(const FioJob& job) {

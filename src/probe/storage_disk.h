@@ -8,6 +8,7 @@
 #include "foreload/schedule.h"
 #include "foreload/source.h"
 #include "policy/eviction.h"
+#include "probe/read_stream.h"
 #include "tier/tier_stack.h"
 
 namespace foreload {
@@ -23,7 +24,10 @@ class DiskPath {
   // Writes all samples of `source` that the folder lacks. `source` must outlive this.
   static Result<std::unique_ptr<DiskPath>> open(const Source& source, const DiskPathOptions& options);
 
-  // Bytes of samples per second: random ones, always `depth` at once, each compared with its hash and dropped.
+  // Random samples, always `depth` at once, each compared with its hash and dropped, until so many bytes have come or
+  // so much time has passed since the window before ended; reads go on from one window to the next.
+  Result<ReadWindow> window(Bytes bytes, Duration time);
+  // Bytes of samples per second, from a standing start.
   Result<double> rate(Duration duration);
   std::string data_file() const { return tiers_->disk()->store().path() + "/data"; }
 
@@ -32,11 +36,13 @@ class DiskPath {
       : source_(source), options_(options), order_({.samples = source.size(), .seed = 1}) {}
   Status fill(DiskStore& store) const;
   bool ask_next();
+  void rest();
 
   const Source& source_;
   DiskPathOptions options_;
   Schedule order_;
   Position asked_ = 0;
+  Time window_start_{};
   Placement nowhere_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<TierStack> tiers_;

@@ -11,6 +11,7 @@ namespace foreload {
 Result<EpochRun> run_epoch(Loader& loader, Duration step) {
   const Epoch epoch = loader.position().epoch;
   EpochRun run;
+  std::size_t full = 1;
   // An accelerator does not oversleep, as this thread does on a busy machine: its time is that of waits and steps.
   for (Time free = now();;) {
     const Time asked = now();
@@ -18,7 +19,10 @@ Result<EpochRun> run_epoch(Loader& loader, Duration step) {
     if (!batch) break;
     const Duration wait = now() - asked;
     run.waits.push_back(seconds(wait));
-    free = std::max(free, asked - step) + wait + step;
+    full = std::max(full, batch->size());
+    const auto share = static_cast<double>(batch->size()) / static_cast<double>(full);
+    const auto busy = Duration(static_cast<std::int64_t>(share * static_cast<double>(step.count())));
+    free = std::max(free, asked - step) + wait + busy;
     std::this_thread::sleep_until(std::chrono::steady_clock::time_point(free));
   }
   const std::vector<EpochStats> all = loader.stats().epochs;
@@ -29,15 +33,26 @@ Result<EpochRun> run_epoch(Loader& loader, Duration step) {
   return run;
 }
 
-// What else the budget pays for depends on it: a few corrections find it.
+// What else the budget pays for depends on it: a few corrections find it. They miss when all fits although less was
+// asked for, or when too little is left to open with; then the middle between what is too little and too much is tried.
 Result<Bytes> budget_for_cache(LoaderOptions options, Bytes cached) {
-  options.memory = cached + 64_MiB;
-  for (int correction = 0; correction < 16; ++correction) {
-    FORELOAD_ASSIGN(const Loader loader, Loader::open(options));
-    const Bytes kept = loader.stats().cache_capacity;
+  Bytes little = 0;
+  Bytes much = cached + 64_MiB;
+  options.memory = much;
+  for (int correction = 0; correction < 24; ++correction) {
+    auto loader = Loader::open(options);
+    if (!loader && loader.error().code != Code::kNoMemory) return std::move(loader).error();
+    const Bytes kept = loader ? loader->stats().cache_capacity : 0;
     if (std::max(kept, cached) - std::min(kept, cached) <= cached / 500) break;
-    options.memory += cached;
-    options.memory -= std::min(options.memory, kept);
+    (kept < cached ? little : much) = options.memory;
+    const Bytes corrected = options.memory + cached - std::min(options.memory + cached, kept);
+    if (loader && corrected > little && corrected < much && correction < 4) {
+      options.memory = corrected;
+    } else {
+      if (kept < cached && options.memory == much) much *= 2;
+      options.memory = little + (much - little) / 2;
+    }
+    if (much - little < 2) break;
   }
   return options.memory;
 }

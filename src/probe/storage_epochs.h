@@ -13,7 +13,8 @@ struct EpochRun {
   Bytes source_bytes = 0;
   std::vector<double> waits{};  // seconds in each next()
 };
-// One epoch, from its first next() on; the accelerator takes `step` for every batch.
+// One epoch, from its first next() on; the accelerator takes `step` for every batch, less for a shorter
+// one.
 Result<EpochRun> run_epoch(Loader& loader, Duration step);
 
 // A budget with which the loader's cache is as close to `cached` bytes as it can be.

@@ -1,0 +1,158 @@
+#include "lab/remedies.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "lab/lab_testing.h"
+
+namespace foreload {
+namespace {
+
+const JobText kJob{.uri = "data",
+                   .python_uri = "\"data\"",
+                   .flags = {{"--batch", "64"}, {"--memory", "1GiB"}},
+                   .arguments = {{"batch_size", "64"}},
+                   .converted = "data-records",
+                   .bytes_flags = {{"--dtype", "u8"}},
+                   .bytes_arguments = {{"dtype", "\"u8\""}},
+                   .has_host = false,
+                   .machine_memory = 64_GiB,
+                   .budget = [](Bytes cache) { return cache + 100_MiB; }};
+
+const FormCosts kForms{
+    .raw = {100e3, 0.002, 100e3}, .record = {100e3, 0.002, 100e3}, .crop_addressable = {50e3, 0.001, 100e3}};
+
+const Remedy* find(const std::vector<Remedy>& all, const std::string& words) {
+  const auto found = std::ranges::find_if(all, [&](const Remedy& r) { return r.title.starts_with(words); });
+  return found == all.end() ? nullptr : &*found;
+}
+
+TEST(RemediesTest, FetchStallsAreEndedByMemoryOrStorage) {
+  const auto found = remedies(Model(round_numbers(), round_setup()), kJob);
+  const Remedy* cache = find(found, "cache 572.2 MiB");
+  ASSERT_NE(cache, nullptr);
+  EXPECT_NEAR(cache->gain, 1.5, 1e-5);  // 400/s to 1000/s
+  EXPECT_NE(cache->title.find("no stall"), std::string::npos) << cache->title;
+  EXPECT_EQ(cache->command, "foreload run data --batch 64 --memory 673MiB");
+  EXPECT_EQ(cache->python, "foreload.DataLoader(\"data\", batch_size=64, memory=\"673MiB\")");
+  const Remedy* storage = find(found, "storage of 100 MB/s");
+  ASSERT_NE(storage, nullptr);
+  EXPECT_NEAR(storage->gain, 1.5, 1e-5);
+  EXPECT_TRUE(storage->command.empty());
+  EXPECT_EQ(find(found, "convert"), nullptr);  // nothing is known about it
+}
+
+TEST(RemediesTest, PrepStallsAreEndedByConvertingOrByCores) {
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  setup.cache = 1'000'000'000;
+  const auto found = remedies(Model(round_numbers(), setup, kForms), kJob);
+  const Remedy* convert = find(found, "convert: +100 %, no stall");
+  ASSERT_NE(convert, nullptr);
+  EXPECT_EQ(convert->command, "foreload convert data data-records");
+  EXPECT_NE(find(found, "1 more core per accelerator: +100 %, no stall"), nullptr);
+  EXPECT_EQ(find(found, "cache"), nullptr);
+  EXPECT_EQ(find(found, "storage"), nullptr);
+}
+
+TEST(RemediesTest, IdleCoresAreUsedFirst) {
+  JobSetup setup = round_setup();
+  setup.threads = 1;
+  setup.cache = 1'000'000'000;
+  const auto found = remedies(Model(round_numbers(), setup), kJob);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].title, "use all 4 cores: +100 %, no stall");
+  EXPECT_EQ(found[0].command, "foreload run data --batch 64 --memory 1GiB --workers 4");
+}
+
+// 400/s from storage and 500/s from one core: more cores alone bring nothing, memory a quarter, both all.
+TEST(RemediesTest, WhereBothLimitTheyGoTogether) {
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  const auto found = remedies(Model(round_numbers(), setup), kJob);
+  const Remedy* pair = find(found, "1 more core per accelerator, and cache 572.2 MiB: +150 %, no stall");
+  ASSERT_NE(pair, nullptr);
+  EXPECT_EQ(pair->command, "foreload run data --batch 64 --memory 673MiB");
+  EXPECT_NEAR(find(found, "cache 190.7 MiB")->gain, 0.25, 1e-5);
+  EXPECT_EQ(find(found, "1 more core per accelerator: "), nullptr);
+}
+
+TEST(RemediesTest, ConvertedAndCachedIsOneCommand) {
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  const auto found = remedies(Model(round_numbers(), setup, kForms), kJob);
+  const Remedy* pair = find(found, "convert, and cache");
+  ASSERT_NE(pair, nullptr);
+  EXPECT_EQ(pair->command,
+            "foreload convert data data-records && foreload run data-records --batch 64 --memory 291MiB");
+  EXPECT_EQ(pair->python, "foreload.DataLoader(\"data-records\", batch_size=64, memory=\"291MiB\")");
+}
+
+// 300/s of prep, 400/s from storage: as many cores as storage can use.
+TEST(RemediesTest, NoMoreCoresThanFetchingCanUse) {
+  Measured measured = round_numbers();
+  measured.prep = {{1, sure(300)}};
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  const auto found = remedies(Model(measured, setup), kJob);
+  EXPECT_NE(find(found, "1 more core per accelerator: +33 %"), nullptr);
+}
+
+TEST(RemediesTest, WhatBringsNothingIsNotNamed) {
+  JobSetup setup = round_setup();
+  setup.cache = 1'000'000'000;
+  EXPECT_TRUE(remedies(Model(round_numbers(), setup, kForms), kJob).empty());  // nothing stalls
+  Measured nothing;
+  EXPECT_TRUE(remedies(Model(nothing, setup), kJob).empty());
+}
+
+TEST(RemediesTest, NoMoreMemoryThanTheMachineHasIsAdvised) {
+  JobText job = kJob;
+  job.machine_memory = 500'000'000;
+  job.budget = [](Bytes cache) { return cache + 100'000'000; };
+  const auto found = remedies(Model(round_numbers(), round_setup()), job);
+  const Remedy* cache = find(found, "cache 286.1 MiB");  // 0.8 · 500 MB − 100 MB
+  ASSERT_NE(cache, nullptr);
+  EXPECT_NEAR(cache->gain, 1 / 0.7 - 1, 1e-3);
+  EXPECT_NE(cache->says.find("would end the fetch stall"), std::string::npos) << cache->says;
+}
+
+TEST(RemediesTest, LearnersOfAMachinePutTheirMemoryTogether) {
+  JobSetup setup = round_setup();
+  setup.accelerators = 2;
+  setup.cache = 300'000'000;
+  JobText job = kJob;
+  job.machine_memory = 900'000'000;
+  const auto found = remedies(Model(round_numbers(), setup), job);
+  const Remedy* one = find(found, "one cache");
+  ASSERT_NE(one, nullptr);
+  EXPECT_NEAR(one->gain, 0.7 / 0.4 - 1, 1e-6);
+  job.has_host = true;
+  EXPECT_EQ(find(remedies(Model(round_numbers(), setup), job), "one cache"), nullptr);
+}
+
+// Without a cache of its own, a loader is told to have one; the flag that forbids it goes.
+TEST(RemediesTest, WhoHasNoCacheIsToldToHaveOne) {
+  JobSetup setup = round_setup();
+  setup.policy = CachePolicy::kPageCache;
+  JobText job = kJob;
+  job.flags.push_back({"--no-cache", ""});
+  const auto found = remedies(Model(round_numbers(), setup), job);
+  const Remedy* cache = find(found, "cache 572.2 MiB");
+  ASSERT_NE(cache, nullptr);
+  EXPECT_EQ(cache->command, "foreload run data --batch 64 --memory 673MiB");
+}
+
+TEST(RemediesTest, BestComesFirst) {
+  JobSetup setup = round_setup();
+  setup.policy = CachePolicy::kLru;
+  setup.cache = 500'000'000;
+  const auto found = remedies(Model(round_numbers(), setup, kForms), kJob);
+  ASSERT_GE(found.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(found, std::greater<>(), &Remedy::gain));
+  EXPECT_NE(find(found, "evict nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace foreload

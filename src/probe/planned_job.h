@@ -1,0 +1,56 @@
+// PlannedJob: a job as its loader would be opened, without opening it, so that nothing is read ahead and no cache is
+// filled: what of the dataset its memory would keep, with which budget it would keep more, and its setup for the model.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "foreload/loader.h"
+#include "foreload/result.h"
+#include "lab/model.h"
+#include "plan/stream.h"
+#include "prep/chain.h"
+
+namespace foreload {
+
+class PlannedJob {
+ public:
+  // Opens the dataset and checks the options as Loader::open would. `options.workers` must not be 0.
+  static Result<PlannedJob> open(const LoaderOptions& options);
+
+  const Source& source() const { return *source_; }
+  const LoaderOptions& options() const { return options_; }
+  const std::vector<Transform>& chain() const { return chain_options_.transforms; }  // given, or chosen by the data
+  bool is_image() const { return is_image_; }
+  Form form() const;
+  unsigned threads() const { return threads_; }  // of one learner
+  unsigned learners() const;                     // on this machine
+  Bytes budget() const { return budget_; }       // of one learner
+
+  // The setup for the model. `free`: memory of the machine that this job may use, and what it leaves the page cache.
+  JobSetup setup(Bytes free) const;
+  // Bytes of samples that one learner keeps with this budget; nothing: it is too small to load anything.
+  std::optional<Bytes> kept(Bytes budget) const;
+  // The smallest budget of a learner that keeps so many; what the machine does not have is extrapolated.
+  Bytes budget_for(Bytes kept) const;
+
+ private:
+  PlannedJob(LoaderOptions options, std::unique_ptr<Source> source, ChainOptions chosen, Chain chain)
+      : options_(std::move(options)),
+        source_(std::move(source)),
+        chain_options_(std::move(chosen)),
+        chain_(std::move(chain)) {}
+  double kept_share(Bytes home) const;
+
+  LoaderOptions options_;
+  std::unique_ptr<Source> source_;
+  ChainOptions chain_options_;
+  Chain chain_;
+  std::optional<Stream> stream_;
+  unsigned threads_ = 1;
+  Bytes budget_ = 0;
+  bool is_image_ = false;
+};
+
+}  // namespace foreload
