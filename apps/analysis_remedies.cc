@@ -80,8 +80,8 @@ void add_remedies(Page& page, const JsonNode& analysis) {
                  Element("p").text(waits ? "No change was found that makes this job faster." : "Nothing."));
     return;
   }
-  page.section("remedies", "What to change",
-               "Largest gain first. Each gain is for that change alone, against the predicted rate of today.", list);
+  page.section("remedies", "What to change", "Largest gain first, each against the rate that is predicted as it is.",
+               list);
 }
 
 void add_prices(Page& page, const JsonNode& analysis) {

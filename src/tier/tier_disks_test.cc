@@ -21,7 +21,7 @@ class Learner {
  public:
   Learner(const Source& source, const std::string& folder, std::uint32_t rank, std::span<std::byte> board,
           std::function<bool(MemberId)> is_alive)
-      : source_(source), seat_(*DiskBoard::open(board, std::move(is_alive)), rank) {
+      : seat_(*DiskBoard::open(board, std::move(is_alive)), rank) {
     arena_ = std::move(*Arena::create({.samples = kSamples, .transit = kSamples * Arena::footprint(kLength)}));
     auto store = std::move(*DiskStore::open({.folder = folder,
                                              .rank = rank,
@@ -83,7 +83,6 @@ class Learner {
   }
 
  private:
-  const Source& source_;
   DiskSeat seat_;
   Placement nothing_;
   std::unique_ptr<Arena> arena_;
