@@ -1,4 +1,4 @@
-// Where gRPC was not found when this was built.
+// Where gRPC was not found when this was built, or foreload-agent does not lie beside foreload.
 #include "agent_peers.h"
 
 namespace foreload {
@@ -6,8 +6,8 @@ namespace foreload {
 Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> /*member*/,
                                                      const AgentPeersOptions& /*options*/) {
   return Error{Code::kInvalid,
-               "this foreload was built without a transport between hosts: build it where libgrpc++-dev is installed, "
-               "or leave out --peers"};
+               "this foreload has no transport between hosts: build it where libgrpc++-dev is installed, and install "
+               "foreload-agent beside it; or leave out --peers"};
 }
 
 }  // namespace foreload

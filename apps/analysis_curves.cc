@@ -107,9 +107,9 @@ Element numbers_of(const JsonNode& what_if) {
 
 Element figure_of(const JsonNode& what_if, const LineChart& chart) {
   Element caption("figcaption");
-  caption.add(Element("h3").text(what_if["title"].text()));
+  caption.add(Element("h3").text(with_capital(what_if["title"].text())));
   const std::string says = what_if["knee"]["says"].text();
-  if (!says.empty()) caption.add(Element("p").text(says));
+  if (!says.empty()) caption.add(Element("p").text(with_capital(says)));
   Element figure("figure");
   figure.set("data-what-if", what_if["name"].text());
   return figure.add(caption).add(line_chart(chart)).add(numbers_of(what_if));
@@ -148,7 +148,7 @@ Element choices_of(const JsonNode& analysis) {
     if (rows.empty()) continue;
     Element block("div");
     block.set("data-choice", choice["name"].text());
-    block.add(Element("h3").text(choice["title"].text())).add(bar_rows(rows));
+    block.add(Element("h3").text(with_capital(choice["title"].text()))).add(bar_rows(rows));
     all.add(block.add(folded_numbers(choice["title"].text(), {"", false}, numbers)));
   }
   return all;

@@ -82,7 +82,8 @@ Element key_figures(const JsonNode& analysis) {
   if (!remedies.empty()) {
     const auto gain = remedies[0]["gain"].number();
     if (gain && *gain > 0) {
-      add_key(list, "Largest gain", {remedies[0]["gain"].shown_as(gain_text(*gain))}, remedies[0]["title"].text());
+      add_key(list, "Largest gain", {remedies[0]["gain"].shown_as(gain_text(*gain))},
+              with_capital(remedies[0]["title"].text()));
     }
   }
   return list;
@@ -107,7 +108,7 @@ Element time_of(const std::string& name, const JsonNode& epoch) {
     entries.push_back({share.says, share.tone, false, share_of(epoch[share.field])});
   }
   Element block("div");
-  if (parts.empty()) return block;
+  if (!epoch["busy"].number()) return block;  // without an accelerator there is no time of it
   Element heading("h3");
   heading.text(name);
   for (const Number& rate : rate_of(epoch["samples_per_s"])) heading.text(" · ").add(number_element(rate));
@@ -132,7 +133,7 @@ Element rates_of(const JsonNode& prediction) {
   }
   Element block("div");
   if (rows.empty()) return block;
-  return block.add(Element("h3").text("The slowest of three decides")).add(bar_rows(rows));
+  return block.add(Element("h3").text("The slowest decides")).add(bar_rows(rows));
 }
 
 std::string footer_of(const JsonNode& analysis) {
@@ -162,6 +163,11 @@ std::string bytes_text(double bytes) {
   return format_bytes(static_cast<Bytes>(bytes));
 }
 
+std::string with_capital(std::string text) {
+  if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
 bool has_several_accelerators(const JsonNode& analysis) {
   return analysis["job"]["accelerators"].number().value_or(1) * analysis["job"]["hosts"].number().value_or(1) > 1;
 }
@@ -184,7 +190,9 @@ void add_time(Page& page, const JsonNode& analysis) {
     if (!part.is_empty()) epochs.add(part);
   }
   if (epochs.is_empty()) return;
-  page.section("time", "Where the time goes", "Shares of the accelerator's time, as the model predicts them.", epochs);
+  const bool shares = prediction["busy"].number().has_value();
+  page.section("time", shares ? "Where the time goes" : "What each part can do",
+               shares ? "Shares of the accelerator's time, as the model predicts them." : "", epochs);
 }
 
 std::string analysis_page(const Json& analysis) {

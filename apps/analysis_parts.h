@@ -38,6 +38,7 @@ void add_facts(Page& page, const JsonNode& analysis);
 std::vector<Number> rate_of(const JsonNode& node);
 std::vector<Number> share_of(const JsonNode& node);
 std::string bytes_text(double bytes);
+std::string with_capital(std::string text);
 // "Your accelerator", "Your accelerators".
 bool has_several_accelerators(const JsonNode& analysis);
 

@@ -25,9 +25,9 @@ Element gain_of(const JsonNode& remedy) {
 
 Element remedy_of(const JsonNode& remedy) {
   Element content("div");
-  content.add(Element("h3").text(remedy["title"].text()));
+  content.add(Element("h3").text(with_capital(remedy["title"].text())));
   const std::string says = remedy["says"].text();
-  if (!says.empty()) content.add(Element("p").text(says, 2 * kLongestText));
+  if (!says.empty()) content.add(Element("p").text(with_capital(says), 2 * kLongestText));
   const std::string command = remedy["command"].text();
   if (!command.empty()) content.add(command_block(command, Language::kShell));
   const std::string python = remedy["python"].text();
@@ -44,6 +44,7 @@ std::string spaced(std::string name) {
 std::string heading_of(const std::string& field, const std::string& currency) {
   if (field == "memory_gb") return "memory, GB";
   if (field == "utilisation") return "busy";
+  if (field == "samples_per_s") return "samples/s";
   const bool price = field.starts_with("per_") || field.ends_with("_price") || field == "price";
   return spaced(field) + (price && !currency.empty() ? ", " + currency : "");
 }
@@ -74,11 +75,13 @@ void add_remedies(Page& page, const JsonNode& analysis) {
   list.set("class", "remedies");
   for (const JsonNode& remedy : analysis["remedies"].items()) list.add(remedy_of(remedy));
   if (list.is_empty()) {
-    page.section("remedies", "What to change", "", Element("p").text("Nothing: no change would make this job faster."));
+    const bool waits = analysis["prediction"]["utilisation"].number().value_or(0) < 0.995;
+    page.section("remedies", "What to change", "",
+                 Element("p").text(waits ? "No change was found that makes this job faster." : "Nothing."));
     return;
   }
-  page.section("remedies", "What to change",
-               "Largest gain first. Each gain is for that change alone, against the predicted rate of today.", list);
+  page.section("remedies", "What to change", "Largest gain first, each against the rate that is predicted as it is.",
+               list);
 }
 
 void add_prices(Page& page, const JsonNode& analysis) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -42,6 +43,7 @@ constexpr const char* kExamples =
     "  foreload analyze --record run.events --chrome trace.json   a recorded run\n"
     "foreload.measure_step() in Python finds the rate of your own model.";
 
+constexpr double kBusyMachine = 0.5;  // load of a core
 constexpr Bytes kLongestPrices = 64_KiB;
 // Together they end within a minute and 2 GB.
 constexpr Duration kMeasureTime = 35s;
@@ -103,8 +105,14 @@ FormCosts form_costs(const std::optional<Forms>& forms) {
           form_cost(forms->crop_addressable, forms->samples)};
 }
 
-// What no figure can say.
-void note_assumptions(const LoaderOptions& options, Measured& measured) {
+// What no figure can say. `load`: processes that wanted a core before anything was measured.
+void note_assumptions(const LoaderOptions& options, double load, Measured& measured) {
+  const unsigned cores = usable_cores();
+  if (load > kBusyMachine * cores) {
+    measured.missing.insert(measured.missing.begin(),
+                            {"a quiet machine", fmt::format("load {:.1f} on {}: the figures are of what others left",
+                                                            load, counted(cores, "core"))});
+  }
   if (options.echo > 1 || !options.weights.empty()) {
     measured.missing.push_back({"the order",
                                 "the model takes every sample once an epoch; with weights or echoes less is "
@@ -168,13 +176,15 @@ MeasureOptions Analyzing::how(Progress& progress, double from, double to) const 
 Status Analyzing::measure_all() {
   Progress progress("measuring", "", 100);
   const Bytes free = available_memory();
+  double load = 0;
+  if (::getloadavg(&load, 1) != 1) load = 0;
   found_.setup = job_->setup(free);
   const bool images = found_.setup.form == Form::kRaw || found_.setup.form == Form::kRecord;
   MeasureOptions first = how(progress, 0, images ? 0.7 : 1);
   first.time = kMeasureTime;
   first.most_bytes = kMeasureBytes;
   FORELOAD_ASSIGN(found_.measured, measure(loading_, first));
-  note_assumptions(loading_, found_.measured);
+  note_assumptions(loading_, load, found_.measured);
   found_.bytes_read = found_.measured.bytes_read;
   if (images) return measure_forms(progress);
   found_.measured.missing.push_back({"raw against record", found_.setup.form == Form::kArrays

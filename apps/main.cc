@@ -1,7 +1,13 @@
+#include <string_view>
+
+#include "become.h"
 #include "commands.h"
 #include "help_layout.h"
 
 int main(int argc, char** argv) {
+#ifdef FORELOAD_AGENT
+  if (argc > 1 && std::string_view(argv[1]) == "agent") foreload::become(FORELOAD_AGENT, argv);
+#endif
   CLI::App app("Loads training data without stalls.", "foreload");
   app.formatter(std::make_shared<foreload::HelpLayout>());  // before the commands: they inherit it
   app.set_version_flag("--version", "foreload " FORELOAD_VERSION);

@@ -4,7 +4,8 @@ if(NOT FORELOAD_APPS)
 endif()
 find_package(CLI11 REQUIRED)
 
-add_executable(foreload_cli
+# Both programs below have all commands.
+add_library(foreload_commands OBJECT
   apps/accelerator.cc
   apps/agent.cc
   apps/analysis_curves.cc
@@ -30,7 +31,6 @@ add_executable(foreload_cli
   apps/index.cc
   apps/json_node.cc
   apps/loader_flags.cc
-  apps/main.cc
   apps/nearest.cc
   apps/number_flag.cc
   apps/order_flags.cc
@@ -44,25 +44,38 @@ add_executable(foreload_cli
   apps/token_flags.cc
   apps/top.cc
   apps/warm_flags.cc)
-if(TARGET foreload_peers_grpc)
-  target_sources(foreload_cli PRIVATE apps/agent_peers.cc)
-  target_link_libraries(foreload_cli PRIVATE foreload_peers_grpc)
-  set_property(SOURCE apps/doctor.cc APPEND PROPERTY COMPILE_DEFINITIONS FORELOAD_HAS_GRPC)
-else()
-  target_sources(foreload_cli PRIVATE apps/agent_no_peers.cc)
-endif()
-if(TARGET foreload_peers_mpi)
-  target_sources(foreload_cli PRIVATE apps/agent_mpi.cc)
-  target_link_libraries(foreload_cli PRIVATE foreload_peers_mpi)
-  set_property(SOURCE apps/doctor.cc APPEND PROPERTY COMPILE_DEFINITIONS FORELOAD_HAS_MPI)
-else()
-  target_sources(foreload_cli PRIVATE apps/agent_no_mpi.cc)
-endif()
-target_link_libraries(foreload_cli PRIVATE foreload foreload_flags foreload_peers CLI11::CLI11 nlohmann_json::nlohmann_json)
-target_compile_definitions(foreload_cli PRIVATE FORELOAD_VERSION="${PROJECT_VERSION}")
+target_link_libraries(foreload_commands PUBLIC foreload foreload_flags foreload_peers CLI11::CLI11 nlohmann_json::nlohmann_json)
+target_compile_definitions(foreload_commands PUBLIC FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.
-target_compile_options(foreload_cli PRIVATE -O1)
-set_target_properties(foreload_cli PROPERTIES OUTPUT_NAME foreload INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+target_compile_options(foreload_commands PUBLIC -O1)
+
+function(foreload_program target name)
+  add_executable(${target} apps/main.cc ${ARGN})
+  target_link_libraries(${target} PRIVATE foreload_commands)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+endfunction()
+
+# The command has no transport between hosts: their hundred libraries would make each start longer. `foreload agent` is
+# foreload-agent, where there is one.
+foreload_program(foreload_cli foreload apps/agent_no_mpi.cc apps/agent_no_peers.cc)
+if(TARGET foreload_peers_grpc OR TARGET foreload_peers_mpi)
+  foreload_program(foreload_agent foreload-agent)
+  target_sources(foreload_cli PRIVATE apps/become.cc)
+  target_compile_definitions(foreload_cli PRIVATE FORELOAD_AGENT="foreload-agent")
+  add_dependencies(foreload_cli foreload_agent)
+  foreach(transport grpc mpi)
+    string(REPLACE grpc peers source agent_${transport})
+    if(TARGET foreload_peers_${transport})
+      string(TOUPPER ${transport} upper)
+      set_property(SOURCE apps/doctor.cc APPEND PROPERTY COMPILE_DEFINITIONS FORELOAD_HAS_${upper})
+      target_sources(foreload_agent PRIVATE apps/${source}.cc)
+      target_link_libraries(foreload_agent PRIVATE foreload_peers_${transport})
+    else()
+      string(REPLACE agent_ agent_no_ source ${source})
+      target_sources(foreload_agent PRIVATE apps/${source}.cc)
+    endif()
+  endforeach()
+endif()
 
 # What `make demo` shows.
 add_executable(foreload_demo apps/accelerator.cc apps/demo.cc apps/streams.cc)

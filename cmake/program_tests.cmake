@@ -34,5 +34,6 @@ add_executable(report_tool tests/report_tool.cc apps/analysis_curves.cc apps/ana
   apps/analysis_tables.cc apps/json_node.cc)
 target_link_libraries(report_tool PRIVATE foreload_base foreload_report ${FORELOAD_LIBRARIES} CLI11::CLI11)
 target_compile_options(report_tool PRIVATE -O1)
-add_test(NAME report COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/report_test.py $<TARGET_FILE:report_tool>)
+add_test(NAME report COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/report_test.py
+  $<TARGET_FILE:report_tool> $<TARGET_FILE:foreload_cli>)
 set_tests_properties(report PROPERTIES LABELS program TIMEOUT 900 SKIP_RETURN_CODE 77)

@@ -1,7 +1,8 @@
 // What agents of different hosts say to each other over arbitrary bytes: a message or nothing, and a message survives
-// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended; what it
-// says was cut is shorter than the sample and was wanted so. A sample of whatever bytes is cut for whatever crop, or not.
-// Who is greeted arbitrarily gives answers that can be sent, and welcomes the same host again. Lists of nodes are bounded.
+// the way back. An answer of arbitrary messages ends every want once, and writes nothing for one that has ended; what
+// it says was cut is shorter than the sample and was wanted so. A sample of whatever bytes is cut for whatever crop, or
+// not. Who is greeted arbitrarily gives answers that can be sent, and welcomes the same host again. Lists of nodes are
+// bounded.
 #include <algorithm>
 #include <array>
 #include <cstdint>

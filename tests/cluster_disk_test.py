@@ -36,7 +36,7 @@ class DiskTest(ProgramTest):
         self.disk_size = ["--disk-size", disk_size] if disk_size else []
         return Cluster(self, hosts, learners=learners, memory=MEMORY * learners)
 
-    def run_of(self, *arguments, epochs=5):
+    def run_of(self, *arguments, epochs=6):
         return [self.folder, "--global-batch", BATCH, "--epochs", epochs, "--chain", ledger.chain(SIZE), "--seed", 7, "--hash",
                 "--last", "ragged", "--workers", 1, *arguments]
 
@@ -48,9 +48,11 @@ class DiskTest(ProgramTest):
     def start_learners(self, job, *arguments, own=lambda rank: []):
         return [self.start_learner(job, rank, *arguments, *own(rank)) for rank in range(job.hosts * job.learners)]
 
-    def run_job(self, job, *arguments, epochs=5):
+    def run_job(self, job, *arguments, epochs=6):
         """What all learners report of each epoch, which is what one process delivers."""
-        reports = job.reports(self.start_learners(job, *self.run_of(*arguments, epochs=epochs)))
+        # Learners that leave cores to those who serve them: an epoch takes a second.
+        pace = ["--accelerator", SAMPLES // (job.hosts * job.learners)]
+        reports = job.reports(self.start_learners(job, *self.run_of(*pace, *arguments, epochs=epochs)))
         found = cluster.epochs(reports)
         expected = cluster.epochs([self.report("run", *self.run_of(epochs=epochs))])
         for epoch, wanted in zip(found, expected, strict=True):

@@ -81,7 +81,7 @@ class MachineTest(DoctorTest):
     def test_what_it_calls_too_few_open_files_is(self):
         """The run fails where it says so, and works where it does not."""
         folder = self.images(count=80)
-        for files in (8, 64):  # a few more than 8 work by luck: reads are tried again
+        for files in (6, 64):  # a few more than 6 work by luck: reads are tried again
             tight = limit(resource.RLIMIT_NOFILE, files)
             judged = self.foreload("doctor", folder, "--json", preexec_fn=tight).returncode
             run = self.foreload("run", folder, "--epochs", 1, "--batch", 8, preexec_fn=tight).returncode

@@ -234,7 +234,7 @@ def all_null():
 
 def rates_without_accelerator():
     document = fetch_bound()
-    for field in ("utilisation", "busy", "fetch_stall", "prep_stall", "bound", "accelerator_samples_per_s", "first_epoch"):
+    for field in ("utilisation", "busy", "bound", "accelerator_samples_per_s", "first_epoch"):
         document["prediction"][field] = None
     for what_if in document["what_if"]:
         for point in what_if["points"]:

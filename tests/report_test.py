@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The page of an analysis, in a real browser: headless Chromium, driven by Selenium.
 
-    tests/report_test.py REPORT_TOOL [unittest arguments]
+    tests/report_test.py REPORT_TOOL FORELOAD [unittest arguments]
 
 Skipped (77) where there is no Chromium or no Selenium: Debian's chromium, chromium-driver and python3-selenium.
 """
@@ -21,6 +21,7 @@ import unittest
 import report_cases
 
 REPORT_TOOL = ""
+FORELOAD = ""
 CHROMIUM = "/usr/bin/chromium"
 CHROMEDRIVER = "/usr/bin/chromedriver"
 FLAGS = ("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -111,7 +112,9 @@ class ReportTest(unittest.TestCase):
 
     def show(self, document, theme="light", width=1200, script=True):
         """Loads the page; whatever the browser had to say about it is an error."""
-        page = self.write(document)
+        return self.load(self.write(document), theme, width, script)
+
+    def load(self, page, theme="light", width=1200, script=True):
         command = self.browser.execute_cdp_cmd
         command("Emulation.setScriptExecutionDisabled", {"value": not script})
         command("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
@@ -307,16 +310,31 @@ class ReportTest(unittest.TestCase):
             self.show(document)
             self.assertGreater(self.ask("return document.querySelectorAll('section').length"), 5)
 
+    def test_the_command_writes_such_a_page(self):
+        data, page = self.top / "data", self.top / "report.html"
+        subprocess.run([FORELOAD, "generate", data, "--images", "120"], check=True, capture_output=True, timeout=120)
+        done = subprocess.run([FORELOAD, "analyze", data, "--storage", "8MB/s,1ms", "--no-cache", "--accelerator", "5000",
+                               "--json", "--report", page], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.load(page)
+        # What is too slow, and whether it could be measured, depends on the machine and its load.
+        finding = "Your accelerator" if document["prediction"] else "Too little could be measured"
+        self.assertIn(finding, self.ask("return document.querySelector('h1').innerText"))
+        self.assert_numbers(document, Numbers(self.ask("return document.documentElement.outerHTML")))
+        self.assertEqual(self.ask("return document.querySelectorAll('.chart').length"), len(document["what_if"]))
+        self.assert_painted(self.picture(), 1200)
+
     def test_what_is_no_document_is_no_crash(self):
         for document in (None, 3, "text", [], [1], True):
             self.write(document)
 
 
 def main():
-    global REPORT_TOOL
-    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(f"usage: {sys.argv[0]} REPORT_TOOL [unittest arguments]")
-    REPORT_TOOL = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    global REPORT_TOOL, FORELOAD
+    if len(sys.argv) < 3 or any(word.startswith("-") for word in sys.argv[1:3]):
+        sys.exit(f"usage: {sys.argv[0]} REPORT_TOOL FORELOAD [unittest arguments]")
+    REPORT_TOOL, FORELOAD = (str(pathlib.Path(sys.argv.pop(1)).resolve()) for _ in range(2))
     if reason := why_not():
         print(f"skipped: {reason}", file=sys.stderr)
         sys.exit(77)

@@ -80,7 +80,7 @@ except foreload.ConfigError as error:
     environment.update(PYTHONPATH=str(place), PATH="/nowhere")
     run = [sys.executable, "-B", "-c", text, arrays, ARRAY, f"test-{os.getpid()}"]
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=DEADLINE)
-    assert done.stdout == "1\n" or f"{program} agent" in done.stdout and "built without" in done.stdout, done.stderr
+    assert done.stdout == "1\n" or f"{program} agent" in done.stdout and "has no transport" in done.stdout, done.stderr
     program.unlink()
     done = subprocess.run(run, env=environment, capture_output=True, text=True, timeout=DEADLINE)
     assert "peers need an agent" in done.stdout and "PATH" in done.stdout, done.stderr

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/hash.h"
 #include "peers/grpc_testing.h"
@@ -99,6 +98,31 @@ TEST(CutterTest, MemoryForCutsIsBounded) {
   EXPECT_TRUE(cutter.cut(item, again)) << "their memory is free";
 }
 
+PeerCrop crop_of(const Box& box) {
+  const auto number = [](std::uint32_t pixels) { return static_cast<std::uint16_t>(pixels); };
+  return {.picture_width = 320,
+          .picture_height = 160,
+          .x = number(box.x),
+          .y = number(box.y),
+          .width = number(box.width),
+          .height = number(box.height)};
+}
+
+// By token. REQUIRES: tokens count from 0.
+std::vector<PeerEnd> fetch_all(GrpcPeers& peers, const std::vector<PeerWant>& wants) {
+  peers.fetch(0, kTestKey, wants, now() + kPlenty);
+  std::vector<PeerEnd> ends(wants.size());
+  for (std::size_t ended = 0; ended < wants.size();) {
+    std::vector<PeerEnd> some;
+    peers.wait(some, now() + kPlenty);
+    EXPECT_FALSE(some.empty());
+    if (some.empty()) break;
+    for (const PeerEnd& end : some) ends.at(end.token) = end;
+    ended += some.size();
+  }
+  return ends;
+}
+
 // Over a real connection: what comes for crops is prepared to the same pixels, and is what crossed the network.
 TEST(CutterTest, ASampleAskedForWithItsCropComesCutAndGivesTheSamePixels) {
   constexpr std::size_t kPictures = 40;
@@ -107,47 +131,29 @@ TEST(CutterTest, ASampleAskedForWithItsCropComesCutAndGivesTheSamePixels) {
   ChainRunner runner(*chain);
   CropForesight foresight(*chain);
   TestShelf shelf;
-  std::vector<Content> memory;
+  std::vector<Content> memory(kPictures);
   std::vector<PeerWant> wants;
-  for (std::size_t i = 0; i < kPictures; ++i) {
-    shelf.put(i, 0);
-    shelf.content(i) = picture(i);
-    if (i % 8 == 0) shelf.content(i) = make_jpeg({.width = 320, .height = 160, .seed = i});  // can not be cut
-    memory.emplace_back(shelf.content(i).size());
-  }
   Bytes whole = 0;
   for (std::size_t i = 0; i < kPictures; ++i) {
+    shelf.put(i, 0);
+    // Every eighth can not be cut.
+    shelf.content(i) = i % 8 == 0 ? make_jpeg({.width = 320, .height = 160, .seed = i}) : picture(i);
+    memory[i].resize(shelf.content(i).size());
     const auto box = foresight.box({320, 160}, {.seed = 1, .position = i});
     ASSERT_TRUE(box);
-    const auto number = [](std::uint32_t pixels) { return static_cast<std::uint16_t>(pixels); };
-    wants.push_back({.id = i,
-                     .into = memory[i],
-                     .token = i,
-                     .crop = {.picture_width = 320,
-                              .picture_height = 160,
-                              .x = number(box->x),
-                              .y = number(box->y),
-                              .width = number(box->width),
-                              .height = number(box->height)}});
+    wants.push_back({.id = i, .into = memory[i], .token = i, .crop = crop_of(*box)});
     whole += memory[i].size();
   }
   const auto credentials = job_credentials();
   const auto server = serve(shelf, credentials[0]);
   const auto peers = peers_at(server->address(), credentials[0]);
-  peers->fetch(0, kTestKey, wants, now() + kPlenty);
-  std::map<std::uint64_t, PeerEnd> ends;
-  while (ends.size() < kPictures) {
-    std::vector<PeerEnd> some;
-    peers->wait(some, now() + kPlenty);
-    ASSERT_FALSE(some.empty());
-    for (const PeerEnd& end : some) ends[end.token] = end;
-  }
   Bytes came = 0;
-  std::size_t cut = 0;
+  std::size_t cuts = 0;
   std::vector<std::byte> expected(chain->output().bytes());
   std::vector<std::byte> found(expected.size());
-  for (const auto& [i, end] : ends) {
+  for (const PeerEnd& end : fetch_all(*peers, wants)) {
     ASSERT_EQ(end.result, PeerResult::kHere);
+    const std::size_t i = end.token;
     const PrepKey key{.seed = 1, .position = i};
     ASSERT_TRUE(runner.begin(shelf.content(i), key));
     ASSERT_TRUE(runner.finish(expected));
@@ -159,10 +165,10 @@ TEST(CutterTest, ASampleAskedForWithItsCropComesCutAndGivesTheSamePixels) {
     ASSERT_TRUE(runner.finish(found));
     EXPECT_EQ(found, expected) << i;
     EXPECT_TRUE(i % 8 != 0 || end.cut == 0) << i;
-    cut += end.cut > 0;
+    cuts += end.cut > 0;
     came += bytes.size();
   }
-  EXPECT_GT(cut, kPictures / 2);
+  EXPECT_GT(cuts, kPictures / 2);
   EXPECT_LT(came, whole * 3 / 4);
   EXPECT_EQ(peers->counts()[0].bytes, came);
   EXPECT_EQ(peers->counts()[0].samples, kPictures);

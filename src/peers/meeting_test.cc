@@ -115,7 +115,7 @@ TEST(MeetingTest, StrangersAreRefusedInWords) {
   expect_words(refusal([](Hello& hello) { hello.card.host = ~0u; }), {"no host"});
   expect_words(refusal([](Hello& hello) { hello.card.host = 0; }), {"host 0 itself", "node0:7433", "--host-index"});
   expect_words(refusal([](Hello& hello) { hello.nonce = 1000; }), {"this agent itself"});
-  expect_words(refusal([](Hello& hello) { hello.protocol = 9; }), {"version 1", "version 9"});
+  expect_words(refusal([](Hello& hello) { hello.protocol = 9; }), {"version 2", "version 9"});
   for (const char* name : {"", "node", "node:0", "unix:/tmp/x", "a b:1"}) {
     expect_words(refusal([&](Hello& hello) { hello.card.name = name; }), {"no address"});
   }

@@ -267,6 +267,26 @@ TEST(AnalysisTest, SizesAreThoseOfTheIndex) {
   EXPECT_EQ(sizes.largest, 1000u);
 }
 
+TEST(AnalysisTest, AFewSamplesAreAsLongAsAllOnAverage) {
+  const TestFolder top;
+  for (int i = 0; i < 400; ++i) {
+    const int length = i % 40 == 0 ? 8000 : 100 + i;  // a long tail
+    top.write("set/" + std::to_string(1000 + i) + ".bin", std::string(length, 'a'));
+  }
+  top.write("set/999.bin", "");
+  const auto source = open_source({.datasets = {top.path("set")}});
+  ASSERT_TRUE(source.ok()) << source.error().message;
+  const auto mean = static_cast<double>((*source)->total_bytes()) / 400;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const std::vector<SampleId> ids = representative_samples(**source, seed, 40);
+    ASSERT_EQ(ids.size(), 40u);
+    double sum = 0;
+    for (const SampleId id : ids) sum += static_cast<double>((*source)->length(id));
+    EXPECT_NEAR(sum / 40, mean, 0.02 * mean);
+  }
+  EXPECT_EQ(representative_samples(**source, 1, 1000).size(), 400u);
+}
+
 TEST(AnalysisTest, ThreadsAreDoubledUpToTheCores) {
   EXPECT_EQ(thread_counts(1, {}), (std::vector<unsigned>{1}));
   EXPECT_EQ(thread_counts(12, {}), (std::vector<unsigned>{1, 2, 4, 8, 12}));

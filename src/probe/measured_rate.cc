@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "foreload/schedule.h"
 #include "probe/analysis.h"
 #include "probe/specimen.h"
 #include "probe/stop_watch.h"
@@ -21,9 +20,7 @@ constexpr Bytes kRoomBeside = 1_GiB;  // a cache that holds everything: for batc
 Status adjust(LoaderOptions& options, const RateOptions& how) {
   FORELOAD_ASSIGN(const std::unique_ptr<Source> source, open_dataset(options));
   if (how.most_samples > 0 && how.most_samples < source->size() && options.source.subset.index() == 0) {
-    const Schedule order({.samples = source->size(), .seed = options.seed});
-    std::vector<SampleId> ids(how.most_samples);
-    order.samples_at(0, 0, ids);
+    std::vector<SampleId> ids = representative_samples(*source, options.seed, how.most_samples);
     std::sort(ids.begin(), ids.end());
     options.source.subset = std::move(ids);
   }

@@ -36,19 +36,19 @@ std::string extension_of(const std::string& key) {
 
 // Ids of the specimen, the most that it may have.
 std::vector<SampleId> choose(const Source& source, const LoaderOptions& options, const Allowance& allowance) {
-  const Schedule order({.samples = source.size(), .seed = options.seed});
   const Bytes most = std::max<Bytes>(allowance.bytes(kBytes), 1);
-  std::vector<SampleId> ids;
+  const Bytes mean = std::max<Bytes>(source.total_bytes() / std::max<std::uint64_t>(source.size(), 1), 1);
+  const Bytes usual = std::min(most, Specimen::kMostBytes);
+  const std::uint64_t count =
+      std::clamp<std::uint64_t>(usual / mean, std::min(kFewSamples, most / mean + 1), Specimen::kMostSamples);
+  std::vector<SampleId> ids = representative_samples(source, options.seed, count);
   Bytes bytes = 0;
-  for (Position at = 0; at < std::min(source.size(), 2 * Specimen::kMostSamples); ++at) {
-    const SampleId id = order.sample_at(kEpoch, at);
+  std::erase_if(ids, [&](SampleId id) {
     const Bytes length = source.length(id);
-    if (length == 0 || length > options.limits.sample_bytes) continue;
-    if (bytes + length > (ids.size() < kFewSamples ? most : std::min(most, Specimen::kMostBytes))) continue;
-    bytes += length;
-    ids.push_back(id);
-    if (ids.size() == Specimen::kMostSamples) break;
-  }
+    const bool is_too_much = length > options.limits.sample_bytes || bytes + length > most;
+    if (!is_too_much) bytes += length;
+    return is_too_much;
+  });
   return ids;
 }
 
@@ -59,6 +59,20 @@ Result<std::unique_ptr<Source>> open_dataset(const LoaderOptions& options) {
   from.datasets = options.dataset;
   if (!from.warn) from.warn = options.warn;
   return open_source(from);
+}
+
+std::vector<SampleId> representative_samples(const Source& source, std::uint64_t seed, std::uint64_t count) {
+  constexpr std::uint64_t kMostLooks = 65'536;
+  const Schedule order({.samples = source.size(), .seed = seed});
+  std::vector<SampleId> ids(std::min(source.size(), kMostLooks));
+  order.samples_at(kEpoch, 0, ids);
+  std::erase_if(ids, [&](SampleId id) { return source.length(id) == 0; });
+  std::sort(ids.begin(), ids.end(),
+            [&](SampleId a, SampleId b) { return std::pair(source.length(a), a) < std::pair(source.length(b), b); });
+  if (ids.size() <= count) return ids;
+  std::vector<SampleId> chosen(count);
+  for (std::uint64_t i = 0; i < count; ++i) chosen[i] = ids[(2 * i + 1) * ids.size() / (2 * count)];
+  return chosen;
 }
 
 Result<TemporaryFolder> TemporaryFolder::make(const std::string& parent) {
@@ -94,8 +108,10 @@ Result<Specimen> Specimen::take(const Source& source, const LoaderOptions& optio
   if (failed) return errno_error("cannot make " + specimen.raw(), failed.value());
   FORELOAD_ASSIGN(const auto stream, ReadStream::open(source, {.io = options.io, .depth = kDepth}));
   const std::vector<SampleId> ids = choose(source, options, allowance);
-  const auto order = [&, at = std::size_t{0}]() mutable {
-    return at < ids.size() ? std::optional(ids[at++]) : std::nullopt;
+  const Schedule shuffled(
+      {.samples = ids.size(), .seed = options.seed});  // so that those that come in time are as good
+  const auto order = [&, at = Position{0}]() mutable {
+    return at < ids.size() ? std::optional(ids[shuffled.sample_at(0, at++)]) : std::nullopt;
   };
   FORELOAD_TRY(stream->begin(order, stream->max_depth(), allowance));
   const auto keep = [&](SampleId id, std::span<const std::byte> bytes) {

@@ -20,6 +20,10 @@ namespace foreload {
 // The source that a loader with these options would have.
 Result<std::unique_ptr<Source>> open_dataset(const LoaderOptions& options);
 
+// So many of the samples, or all, from the shortest to the longest: the seed chooses some, of which every length has
+// its share, so that means over them are close to those over the dataset. Empty samples are left out.
+std::vector<SampleId> representative_samples(const Source& source, std::uint64_t seed, std::uint64_t count);
+
 // A fresh folder that is removed with everything in it.
 class TemporaryFolder {
  public:

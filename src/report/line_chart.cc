@@ -39,6 +39,11 @@ bool can_be_drawn(const AreaPoint& point) {
   return is_drawable(point.x) && is_drawable(point.low) && is_drawable(point.high);
 }
 
+template <typename Point>
+bool has_any(const std::vector<Point>& points) {
+  return std::any_of(points.begin(), points.end(), [](const Point& point) { return can_be_drawn(point); });
+}
+
 struct Range {
   double low = 0;
   double high = 0;
@@ -301,14 +306,19 @@ Element line_chart(const LineChart& chart) {
   const Spots spots = drawn_spots(chart, layout);
   for (std::size_t i = 0; i < marks.size(); ++i) picture.add(drawn_mark(marks[i], layout, chart, i));
   const double room = layout.right() - layout.left - spots.widest - 2 * kGap;
-  picture.add(label(layout.left, layout.height() - kGap, "start", fitted(chart.x_title, kChartFont, room)));
+  const std::string title = fitted(chart.x_title, kChartFont, room);
+  if (!title.empty()) picture.add(label(layout.left, layout.height() - kGap, "start", title));
   return picture.add(spots.drawn);
 }
 
 Element legend_of(const LineChart& chart) {
   std::vector<LegendEntry> entries;
-  for (const ChartLine& line : chart.lines) entries.push_back({line.name, line.tone, true, {}});
-  for (const ChartArea& area : chart.areas) entries.push_back({area.name, area.tone, false, {}});
+  for (const ChartLine& line : chart.lines) {
+    if (has_any(line.points)) entries.push_back({line.name, line.tone, true, {}});
+  }
+  for (const ChartArea& area : chart.areas) {
+    if (has_any(area.points)) entries.push_back({area.name, area.tone, false, {}});
+  }
   return legend(entries);
 }
 

@@ -55,6 +55,6 @@ struct LineChart {
 
 // The y-axis begins at 0 or below, and ends at a round number.
 Element line_chart(const LineChart& chart);
-Element legend_of(const LineChart& chart);
+Element legend_of(const LineChart& chart);  // of what is drawn
 
 }  // namespace foreload

@@ -23,8 +23,9 @@ struct Box {
 
 // Where the labels are that are always seen. Read-outs share their place.
 std::vector<Box> labels_of(const std::string& svg) {
-  const std::string seen = std::regex_replace(svg, std::regex("<g class=\"spot\">.*?</g>"), "");
-  const std::regex pattern("<text x=\"([-0-9.e+]+)\" y=\"([-0-9.e+]+)\" text-anchor=\"(\\w+)\">([^<]*)</text>");
+  static const std::regex spots("<g class=\"spot\">.*?</g>");
+  const std::string seen = std::regex_replace(svg, spots, "");
+  static const std::regex pattern("<text x=\"([-0-9.e+]+)\" y=\"([-0-9.e+]+)\" text-anchor=\"(\\w+)\">([^<]*)</text>");
   std::vector<Box> boxes;
   for (std::sregex_iterator match(seen.begin(), seen.end(), pattern), end; match != end; ++match) {
     const double x = std::stod((*match)[1]);
@@ -173,6 +174,11 @@ TEST(LineChartTest, TheTitleOfTheAxisLeavesRoomForTheReadOut) {
     const std::string svg = line_chart(chart).to_string();
     const double read_out = text_width(fitted(chart.lines[0].points[1].says, kChartFont, kChartWidth - 14), kChartFont);
     const Box title = labels_of(svg).back();
+    if (length == 4096) {
+      EXPECT_EQ(title.text, "1.0") << "there is no room for a title";
+      continue;
+    }
+    EXPECT_FALSE(title.text.empty());
     EXPECT_LE(title.right, kChartWidth - 14 - read_out + 1) << title.text;
   }
 }
@@ -187,11 +193,13 @@ TEST(LineChartTest, AMarkBesideTheLineHasNoRing) {
 
 TEST(LineChartTest, TheLegendNamesLinesAndAreas) {
   LineChart chart = curve(3, 1, 1);
-  chart.areas.push_back({"lost to <prep>", Tone::kSecond, {}});
+  chart.areas.push_back({"lost to <prep>", Tone::kSecond, {{0, 0, 1}}});
+  chart.areas.push_back({"unknown", Tone::kThird, {{0, 0, kNan}}});
   const std::string text = legend_of(chart).to_string();
   EXPECT_NE(text.find("<span>rate</span>"), std::string::npos);
   EXPECT_NE(text.find("<span>lost to &lt;prep&gt;</span>"), std::string::npos);
   EXPECT_NE(text.find("area tone-2"), std::string::npos);
+  EXPECT_EQ(text.find("unknown"), std::string::npos) << "it is not drawn";
 }
 
 }  // namespace
