@@ -79,9 +79,9 @@ class LimitTest(RecordedRunTest):
         self.assertEqual(record["prep"]["threads"], 1)
 
     def test_consumer(self):
-        folder = self.ledger("set", 400)
+        folder = self.ledger("set", 240)
         record, _ = self.limit(folder, "--epochs", 1, "--batch", 8, "--chain", ledger.chain(ledger.SIZE),
-                               "--accelerator", 200)
+                               "--accelerator", 30)
         self.assertEqual(record["limit"], "consumer")
 
     def test_figures_are_those_of_the_run(self):

@@ -76,7 +76,8 @@ class FrameTest(CliTest):
             self.assertNotIn("did you mean", foreload(*arguments).stderr)
 
     def test_help_fits_80_columns(self):
-        for arguments in ([], ["generate"], ["index"], ["convert"], ["run"], ["bench"], ["bench", "prep"]):
+        for arguments in ([], ["generate"], ["index"], ["convert"], ["run"], ["bench"], ["bench", "prep"], ["analyze"],
+                          ["doctor"]):
             done = foreload(*arguments, "--help")
             self.assertEqual([line for line in done.stdout.splitlines() if len(line) > 80], [], arguments)
 
