@@ -128,7 +128,7 @@ double Model::storage_read(const JobSetup& setup, Epochs epochs, End end) const 
 
 std::optional<double> Model::fetch(const JobSetup& setup, const Shares& from, Epochs epochs, End end) const {
   const auto samples = [&](const Figure& figure) {
-    return figure.known() && mean_bytes() > 0 ? rate_of(figure, end) / mean_bytes() : kUnlimited;
+    return figure.known() && mean_bytes() > 0 ? rate_of(figure, end) / mean_bytes() : kAnyRate;
   };
   const Figure storage_figure = storage();
   const double storage_bytes = setup.storage ? *setup.storage : rate_of(storage_figure, end);
@@ -143,7 +143,7 @@ std::optional<double> Model::fetch(const JobSetup& setup, const Shares& from, Ep
        {from.peers, samples(measured_.network)},
        {from.disk, samples(measured_.disk)},
        {from.page_cache, samples(measured_.page_cache)},
-       {from_storage > kNothing ? from_storage : 0, read > 0 ? storage_bytes / read : kUnlimited}}};
+       {from_storage > kNothing ? from_storage : 0, read > 0 ? storage_bytes / read : kAnyRate}}};
   return fetch_rate(paths);
 }
 
@@ -181,7 +181,7 @@ std::optional<Model::Rates> Model::rates(const JobSetup& setup, Epochs epochs, E
   const auto fetched = fetch(setup, from, epochs, end);
   if (!fetched) return std::nullopt;
   const double hosts = setup.hosts;
-  const double computed = measured_.accelerator.known() ? rate_of(measured_.accelerator, end) : kUnlimited;
+  const double computed = measured_.accelerator.known() ? rate_of(measured_.accelerator, end) : kAnyRate;
   return Rates{*fetched * hosts, prep_rate(setup, 1 - from.memory, end) * hosts, computed * hosts * setup.accelerators};
 }
 

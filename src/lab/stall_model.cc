@@ -7,7 +7,7 @@
 namespace foreload {
 
 double fetch_rate(std::span<const FetchPath> paths) {
-  double rate = kUnlimited;
+  double rate = kAnyRate;
   for (const FetchPath& path : paths) {
     if (path.share > 0) rate = std::min(rate, path.rate / path.share);
   }

@@ -12,12 +12,12 @@
 
 namespace foreload {
 
-inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+inline constexpr double kAnyRate = std::numeric_limits<double>::infinity();
 
 // One place where samples come from.
 struct FetchPath {
   double share = 0;  // of the samples
-  double rate = kUnlimited;
+  double rate = kAnyRate;
 };
 double fetch_rate(std::span<const FetchPath> paths);
 

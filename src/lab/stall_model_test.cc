@@ -19,7 +19,7 @@ TEST(StallModelTest, OriginsOverlap) {
 TEST(StallModelTest, WhatIsNotUsedDoesNotLimit) {
   const std::array<FetchPath, 2> paths{{{1, 1000}, {0, 1}}};
   EXPECT_DOUBLE_EQ(fetch_rate(paths), 1000);
-  EXPECT_EQ(fetch_rate({}), kUnlimited);
+  EXPECT_EQ(fetch_rate({}), kAnyRate);
 }
 
 // The shares of the time for fetch 300, prep 400, accelerator 1000: V = 300, W = 400.
@@ -41,7 +41,7 @@ TEST(StallModelTest, TheSlowestIsTheBound) {
 }
 
 TEST(StallModelTest, WithoutAnAcceleratorAllTimeIsStall) {
-  const Stalls found = stalls(300, 400, kUnlimited);
+  const Stalls found = stalls(300, 400, kAnyRate);
   EXPECT_EQ(found.busy, 0);
   EXPECT_DOUBLE_EQ(found.fetch, 0.25);
   EXPECT_DOUBLE_EQ(found.prep, 0.75);

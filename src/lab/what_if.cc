@@ -257,7 +257,7 @@ std::optional<unsigned> smallest_cores(const Model& model, const JobSetup& setup
 std::optional<double> smallest_storage(const Model& model, const JobSetup& setup, double rate) {
   if (!std::isfinite(rate)) return std::nullopt;
   JobSetup unlimited = setup;
-  unlimited.storage = kUnlimited;
+  unlimited.storage = kAnyRate;
   if (rate_of(model, unlimited) < kEnough * rate) return std::nullopt;
   JobSetup unit = setup;
   unit.storage = 1;
