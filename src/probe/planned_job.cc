@@ -67,6 +67,7 @@ double PlannedJob::kept_share(Bytes home) const {
 std::optional<Bytes> PlannedJob::kept(Bytes budget) const {
   LoaderOptions options = options_;
   options.memory = std::max<Bytes>(budget, 1);
+  options.cache = true;  // if it keeps anything
   options.warn = {};
   const auto sized = size_memory(options, *source_, chain_, *stream_, threads_);
   if (!sized.ok()) return std::nullopt;

@@ -30,7 +30,8 @@ class PlannedJob {
 
   // The setup for the model. `free`: memory of the machine that this job may use, and what it leaves the page cache.
   JobSetup setup(Bytes free) const;
-  // Bytes of samples that one learner keeps with this budget; nothing: it is too small to load anything.
+  // Bytes of samples that one learner would keep with this budget, if it keeps any; nothing: it is too small to load
+  // anything.
   std::optional<Bytes> kept(Bytes budget) const;
   // The smallest budget of a learner that keeps so many; what the machine does not have is extrapolated.
   Bytes budget_for(Bytes kept) const;
