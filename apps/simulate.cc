@@ -13,6 +13,7 @@
 #include "foreload/source.h"
 #include "help_layout.h"
 #include "number_flag.h"
+#include "probe/planned_job.h"
 #include "progress.h"
 #include "report/number.h"
 #include "signals.h"
@@ -45,6 +46,8 @@ struct SimulateOptions {
   std::vector<std::string> presets;
   std::vector<std::string> faults;
   std::uint64_t random_faults = 0;
+  std::string budget;
+  std::string chain;
   std::string prices;
   std::string report;
   bool all = false;
@@ -68,9 +71,32 @@ Result<std::vector<const SystemKind*>> chosen_systems(const SimulateOptions& opt
   return chosen;
 }
 
+// What a loader with this budget would keep, to the sample.
+Status take_budget(const SimulateOptions& options, SystemScene& scene) {
+  FORELOAD_ASSIGN(const Bytes budget, parse_bytes(options.budget));
+  LoaderOptions loading;
+  loading.dataset = options.datasets;
+  loading.batch = scene.setup.batch;
+  loading.seed = scene.setup.seed;
+  loading.memory = budget;
+  loading.workers = static_cast<unsigned>(scene.setup.cores);
+  loading.source.keep_index = false;
+  if (!options.chain.empty()) {
+    FORELOAD_ASSIGN(loading.chain, parse_chain(options.chain));
+  }
+  FORELOAD_ASSIGN(const PlannedJob job, PlannedJob::open(loading));
+  scene.footprints.clear();
+  for (SampleId id = 0; id < job.source().size(); ++id) {
+    const Bytes footprint = job.footprint(id);
+    scene.footprints.push_back(static_cast<std::uint32_t>(footprint == 0 ? ~0u : std::min<Bytes>(footprint, ~0u)));
+  }
+  scene.setup.cache = job.room();
+  scene.setup.memory = std::max(scene.setup.memory, budget);
+  return {};
+}
+
 // The dataset's lengths in the place of the setup's.
 Status take_lengths(const SimulateOptions& options, SystemScene& scene) {
-  if (options.datasets.empty()) return {};
   const EndAtOnce while_opening;
   SourceOptions source;
   source.datasets = options.datasets;
@@ -85,6 +111,7 @@ Status take_lengths(const SimulateOptions& options, SystemScene& scene) {
   }
   scene.setup.samples = opened->size();
   scene.setup.sample_bytes = std::max(1.0, sum / static_cast<double>(opened->size()));
+  if (!options.budget.empty()) FORELOAD_TRY(take_budget(options, scene));
   return check_cluster(scene.setup);
 }
 
@@ -135,6 +162,8 @@ Status Simulating::open() {
     FORELOAD_ASSIGN(Sweep sweep, parse_sweep(text));
     sweeps_.push_back(std::move(sweep));
   }
+  if (options_.datasets.empty() && !options_.budget.empty())
+    return Error{Code::kInvalid, "--budget says what a loader of a dataset keeps: name the dataset, or give --cache"};
   if (options_.datasets.empty()) {
     FORELOAD_ASSIGN(scene_, make_scene(setup));
     return {};
@@ -321,6 +350,13 @@ Command simulate_command(CLI::App& app) {
                                   "Simulates clusters that you do not have, with the plans and policies of the runtime",
                                   kExamples + std::string("\n\n") + systems_text());
   command->add_option("URI", options->datasets, "A dataset whose samples' lengths are taken; nothing of it is read");
+  command
+      ->add_option("--budget", options->budget,
+                   "With a dataset: keep what a loader with this --memory keeps; in the place of --cache")
+      ->check(refuse_empty);
+  command
+      ->add_option("--chain", options->chain, "With --budget: the loader's transforms, whose batches take memory, too")
+      ->check(refuse_empty);
   command->add_option("--cluster", options->cluster, "File with parameters, name = value")->check(refuse_empty);
   command->add_option("--system", options->systems, "Systems to compare, or all; default: none, naive, foreload");
   command->add_option("--sweep", options->sweeps, "Vary a parameter: hosts=1..512, cache=0,8GB,16GB; finds the knee");
