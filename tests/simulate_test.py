@@ -3,12 +3,15 @@
 
     tests/simulate_test.py FORELOAD [unittest arguments]
 """
-import json
 import random
+import shutil
+import subprocess
+import unittest
 
 import program
 from program import ProgramTest
 
+CHROMIUM = "/usr/bin/chromium"
 SMALL = ["--samples", 4000, "--batch", 20, "--epochs", 3, "--accelerator", 500, "--prep", 300, "--cores", 4, "--storage-rate", "20MB/s",
          "--cache", "200MB"]
 
@@ -129,6 +132,18 @@ class SimulateTest(ProgramTest):
             self.assertIn(name, text)
         self.simulate(*SMALL, "--sweep", "cores=1..8", "--report", page)
         self.assertIn("knee", page.read_text())
+
+    @unittest.skipUnless(shutil.which(CHROMIUM), "there is no Chromium")
+    def test_a_browser_renders_the_page(self):
+        page = self.top / "page.html"
+        self.simulate(*SMALL, "--sweep", "cores=1..8", "--system", "foreload", "--report", page)
+        done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={self.top / 'profile'}",
+                               "--virtual-time-budget=2000", "--dump-dom", f"file://{page}"], capture_output=True, text=True, timeout=120,
+                              env=self.environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("<svg", done.stdout)
+        self.assertIn("knee", done.stdout)
+        self.assertNotIn("violates the following Content Security Policy", done.stderr)
 
     def test_help_has_every_parameter(self):
         done = self.foreload("simulate", "--help")

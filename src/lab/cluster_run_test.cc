@@ -107,7 +107,7 @@ TEST(ClusterRunTest, PeersAreAsFastAsTheirLinks) {
   EXPECT_EQ(later.at(Place::kStorage).bytes, 0u);
   EXPECT_EQ(later.at(Place::kPeer).bytes, later.sent.bytes);
   EXPECT_NEAR(static_cast<double>(later.sent.bytes), 50e6, 5e6);
-  EXPECT_NEAR(later.seconds, static_cast<double>(later.sent.bytes) / 2 / 10e6, 0.3);
+  EXPECT_NEAR(later.seconds, static_cast<double>(later.sent.bytes) / 2 / 10e6, 0.5);
 }
 
 TEST(ClusterRunTest, AStepIsAsLongAsItsSlowestLearner) {
