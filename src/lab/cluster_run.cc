@@ -8,21 +8,17 @@
 // them. That is exact for hosts that send alike and else a bit late, by less than a step's bytes.
 #include "lab/cluster_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "base/random.h"
-#include "base/text.h"
 
 namespace foreload {
 namespace {
 
-constexpr double kReadsAtOnce = 128;          // of a host, that loads ahead
-constexpr Bytes kMostTables = 1'600'000'000;  // of one system
-constexpr std::uint64_t kStopEvery = 4096;    // events
+constexpr double kReadsAtOnce = 128;        // of a host, that loads ahead
+constexpr std::uint64_t kStopEvery = 4096;  // events
 constexpr std::uint32_t kStepOp = 0x57e9;
 constexpr std::uint32_t kStragglerOp = 0x57a6;
 constexpr ResourceId kStorageResource = 0;
@@ -384,50 +380,6 @@ void ClusterRun::step_done(Group& group, std::uint32_t index) {
     return;
   }
   events_.put(released, {.what = What::kRelease, .who = index});
-}
-
-void ClusterRun::sum_up(Epoch number) {
-  EpochReport& epoch = report_.epochs[number];
-  Tally& tally = tallies_[number];
-  double learners = 0;
-  for (const Feeder& feeder : feeders_) learners += static_cast<double>(feeder.learners);
-  const double all = epoch.seconds * learners;
-  epoch.samples = epoch.positions * (traits_.prepares_once ? setup_.jobs : 1);
-  if (epoch.seconds > 0) {
-    epoch.samples_per_s = static_cast<double>(epoch.samples) / epoch.seconds;
-    epoch.busy = tally.busy / all;
-    epoch.fetch_stall = tally.fetch / all;
-    epoch.prep_stall = tally.prep / all;
-    epoch.sync = std::max(0.0, 1 - epoch.busy - epoch.fetch_stall - epoch.prep_stall);
-  }
-  if (tally.waits.empty()) return;
-  std::ranges::sort(tally.waits);
-  const auto at = [&](double share) {
-    return tally.waits[static_cast<std::size_t>(share * static_cast<double>(tally.waits.size() - 1))];
-  };
-  epoch.wait_median = at(0.5);
-  epoch.wait_p99 = at(0.99);
-  epoch.wait_longest = tally.waits.back();
-}
-
-Result<SystemScene> make_scene(const ClusterSetup& setup) {
-  FORELOAD_TRY(check_cluster(setup));
-  return SystemScene{.setup = setup, .lengths = sample_lengths(setup)};
-}
-
-Result<RunReport> simulate(const SystemScene& scene, const SystemKind& kind, RunOptions options) {
-  const Bytes tables = kind.bytes(scene.setup);
-  if (tables > kMostTables) {
-    return Error{
-        Code::kNoMemory,
-        fmt::format("{}: a table of {} for each of {} would take {}, and a simulation may take {}: fewer hosts "
-                    "or samples",
-                    kind.name, counted(scene.setup.samples, "sample"), counted(scene.setup.hosts, "host"),
-                    format_bytes(tables), format_bytes(kMostTables))};
-  }
-  const std::unique_ptr<LoadingSystem> system = kind.make(scene);
-  ClusterRun run(scene, *system, std::move(options));
-  return run.run();
 }
 
 }  // namespace foreload

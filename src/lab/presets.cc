@@ -27,7 +27,7 @@ constexpr auto kCoordlMisses = std::to_array<PresetRow>({
      .published = 0.66,
      .measure = Measure::kMisses,
      .system = "page-cache-in-order",
-     .basis = Basis::kComplete},
+     .basis = Basis::kAssumed},
 });
 constexpr auto kCoordlServer = std::to_array<PresetRow>({
     {.what = "training, one server, SSD",
@@ -257,7 +257,7 @@ constexpr auto kPresets = std::to_array<Preset>({
     {"echo", "Choi et al., Faster Neural Network Training with Data Echoing, 2019",
      "Every sample is used 5 times while storage is 5 times too slow",
      "hosts=1 learners=1 cores=16 memory=64GB cache=0 samples=60000 sample-bytes=110000 batch=64 epochs=2 "
-     "storage-rate=20MB/s storage-latency=0 accelerator=909 echo=5",
+     "storage-rate=20MB/s storage-latency=0 accelerator=909 echo=5 prefetch=12",
      "published are 3.25x in time to a target accuracy: repeated samples teach less than fresh ones, which a "
      "simulation of loading can not know. It gives batches per second, at most 5",
      kEcho},

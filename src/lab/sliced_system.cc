@@ -34,16 +34,18 @@ void SlicedSystem::plan(Epoch epoch, std::uint64_t step, const Reach& reach, Ste
   for (HostIndex host = 0; host < setup().hosts; ++host) {
     for (std::uint64_t job = 0; job < streams; ++job) {
       for (std::uint64_t learner = 0; learner < per_host; ++learner) {
-        const Look look{.host = host, .rank = static_cast<std::uint32_t>(host * per_host + learner), .epoch = epoch};
-        const std::size_t feeder = pools ? host : host * per_host * streams + job * per_host + learner;
-        plan_rank(schedules_[job], feeder, look, step, reach, out);
+        const Look look{.feeder = pools ? host : host * per_host * streams + job * per_host + learner,
+                        .host = host,
+                        .rank = static_cast<std::uint32_t>(host * per_host + learner),
+                        .epoch = epoch};
+        plan_rank(schedules_[job], look, step, reach, out);
       }
     }
   }
 }
 
-void SlicedSystem::plan_rank(const Schedule& schedule, std::size_t feeder, Look look, std::uint64_t step,
-                             const Reach& reach, StepLoads& out) {
+void SlicedSystem::plan_rank(const Schedule& schedule, Look look, std::uint64_t step, const Reach& reach,
+                             StepLoads& out) {
   const Share share = slices_.share(step, look.rank);
   ids_.resize(share.count);
   if (share.first + share.count <= schedule.size()) {
@@ -52,11 +54,11 @@ void SlicedSystem::plan_rank(const Schedule& schedule, std::size_t feeder, Look 
     for (std::uint64_t i = 0; i < share.count; ++i)
       ids_[i] = schedule.sample_at(look.epoch, slices_.source_position(share.first + i));
   }
-  Load& load = out.feeders[feeder];
+  Load& load = out.feeders[look.feeder];
   for (std::uint64_t i = 0; i < share.count; ++i) {
     look.id = ids_[i];
     look.position = share.first + i;
-    out.took(feeder, look.position, look.id);
+    out.took(look.feeder, look.position, look.id);
     Found found = find(look);
     const Bytes length = scene_.lengths[look.id];
     if (found.place == Place::kPeer && !(reach.is_up(found.peer) && reach.is_up(look.host)))

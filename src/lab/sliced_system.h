@@ -12,6 +12,7 @@ namespace foreload {
 
 // One look at a sample.
 struct Look {
+  std::size_t feeder = 0;
   HostIndex host = 0;      // whose learner it is
   std::uint32_t rank = 0;  // in its job
   SampleId id = 0;
@@ -44,8 +45,7 @@ class SlicedSystem : public LoadingSystem {
   std::uint64_t ranks_per_host() const { return setup().learners / setup().jobs; }
 
  private:
-  void plan_rank(const Schedule& schedule, std::size_t feeder, Look look, std::uint64_t step, const Reach& reach,
-                 StepLoads& out);
+  void plan_rank(const Schedule& schedule, Look look, std::uint64_t step, const Reach& reach, StepLoads& out);
 
   const SystemScene& scene_;
   std::vector<Schedule> schedules_;  // by job

@@ -53,12 +53,12 @@ TEST(ParameterServerTest, ThePlacementIsTheBestOfAll) {
 // The dense layers have most parameters and few activations: they belong to a fast server.
 TEST(ParameterServerTest, LargeLayersGoToAFastServerAndStayFromASlowOne) {
   const Network vgg = network("vgg19");
-  const LayerPlacement fast = place_layers(vgg, {.workers = 4, .batch = 32, .server_flops = 50e12});
+  const LayerPlacement fast = place_layers(vgg, {.workers = 4, .batch = 32, .server_flops = 2e12});
   EXPECT_TRUE(fast.on_server[vgg.layers.size() - 3]);
   EXPECT_FALSE(fast.on_server[0]);
   const LayerPlacement slow = place_layers(vgg, {.workers = 4, .batch = 32, .server_flops = 1e9});
   EXPECT_EQ(std::ranges::count(slow.on_server, true), 0);
-  EXPECT_LT(fast.step(), cost_of_placement(vgg, {.workers = 4, .batch = 32, .server_flops = 50e12},
+  EXPECT_LT(fast.step(), cost_of_placement(vgg, {.workers = 4, .batch = 32, .server_flops = 2e12},
                                            std::vector<bool>(vgg.layers.size()))
                              .step());
 }
