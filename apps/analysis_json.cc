@@ -148,6 +148,7 @@ Json remedies_json(const std::vector<Remedy>& remedies) {
     json.push_back({{"title", remedy.title},
                     {"gain", remedy.gain},
                     {"samples_per_s", remedy.rate},
+                    {"no_stall", remedy.no_stall},
                     {"says", remedy.says},
                     {"command", remedy.command.empty() ? Json() : Json(remedy.command)},
                     {"python", remedy.python.empty() ? Json() : Json(remedy.python)}});

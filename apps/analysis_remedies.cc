@@ -20,6 +20,7 @@ Element gain_of(const JsonNode& remedy) {
   for (const Number& rate : rate_of(remedy["samples_per_s"])) {
     block.add(Element("small").text("then ").add(number_element(rate)));
   }
+  if (remedy["no_stall"].is_true()) block.add(Element("small").text("no stall"));
   return block;
 }
 

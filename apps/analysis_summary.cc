@@ -7,6 +7,7 @@
 #include "analysis.h"
 #include "base/text.h"
 #include "help_layout.h"
+#include "report/number.h"
 
 namespace foreload {
 namespace {
@@ -19,10 +20,6 @@ constexpr std::size_t kMostMissing = 3;
 std::string rate_text(double rate) {
   if (!std::isfinite(rate)) return "any";
   return rate < 100 ? fmt::format("{:.1f}", rate) : format_count(static_cast<std::uint64_t>(std::lround(rate)));
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.0f} %", 100 * share);
 }
 
 // "busy #### prep ===== fetch ....": where the time of the accelerator goes.
@@ -109,7 +106,7 @@ void print_remedies(const Analysis& a, const Output& output) {
   output.line("What would help:");
   for (std::size_t i = 0; i < std::min(a.remedies.size(), kMostRemedies); ++i) {
     const Remedy& remedy = a.remedies[i];
-    output.line("  {}. {}", i + 1, remedy.title);
+    output.line("  {}. {}: {}{}", i + 1, remedy.title, gain_text(remedy.gain), remedy.no_stall ? ", no stall" : "");
     output.line("     {}", remedy.command.empty() ? remedy.says : remedy.command);
   }
 }

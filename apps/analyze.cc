@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -43,7 +44,7 @@ constexpr const char* kExamples =
     "  foreload analyze --record run.events --chrome trace.json   a recorded run\n"
     "foreload.measure_step() in Python finds the rate of your own model.";
 
-constexpr double kBusyMachine = 0.5;  // load of a core
+constexpr double kBusyMachine = 0.75;  // load of a core
 constexpr Bytes kLongestPrices = 64_KiB;
 // Together they end within a minute and 2 GB.
 constexpr Duration kMeasureTime = 35s;
@@ -96,7 +97,8 @@ Status check_report(const std::string& path) {
 FormCost form_cost(const FormRun& run, std::uint64_t samples) {
   if (!run.known() || samples == 0) return {};
   const auto count = static_cast<double>(samples);
-  return {static_cast<double>(run.bytes) / count, run.cpu_seconds / count, static_cast<double>(run.stored) / count};
+  const double stored = static_cast<double>(run.stored) / count;
+  return {run.read_share * stored, run.cpu_seconds / count, stored};
 }
 
 FormCosts form_costs(const std::optional<Forms>& forms) {
@@ -197,6 +199,7 @@ Status Analyzing::measure_forms(Progress& progress) {
   MeasureOptions second = how(progress, 0.7, 1);
   second.time = kFormsTime;
   second.most_bytes = kFormsBytes;
+  for (const StorageAt& at : found_.measured.storage) second.storage = std::max(second.storage, at.bytes_per_s.value);
   Result<Forms> forms = compare_forms(loading_, second);
   if (!forms && forms.error().code == Code::kCancelled) return std::move(forms).error();
   if (!forms) {

@@ -52,6 +52,7 @@ target_link_libraries(foreload_commands PUBLIC foreload foreload_flags foreload_
 target_compile_definitions(foreload_commands PUBLIC FORELOAD_VERSION="${PROJECT_VERSION}")
 # Nothing in apps/ is hot, and the headers of CLI11 and nlohmann-json take long to optimise.
 target_compile_options(foreload_commands PUBLIC -O1)
+foreload_headers(foreload_commands app)
 
 function(foreload_program target name)
   add_executable(${target} apps/main.cc ${ARGN})

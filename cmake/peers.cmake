@@ -18,6 +18,7 @@ add_library(foreload_peers STATIC
   src/peers/surroundings.cc
   src/peers/wire.cc)
 target_link_libraries(foreload_peers PUBLIC foreload_flags OpenSSL::Crypto)
+foreload_headers(foreload_peers part)
 
 option(FORELOAD_GRPC "Build peers over gRPC where it is found" ON)
 pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
@@ -30,6 +31,7 @@ if(FORELOAD_GRPC AND GRPC_FOUND)
     src/peers/peers_grpc_parts.cc
     src/peers/peers_grpc_server.cc)
   target_link_libraries(foreload_peers_grpc PUBLIC foreload_peers PkgConfig::GRPC)
+  foreload_headers(foreload_peers_grpc part)
 else()
   message(STATUS "no peers over gRPC: they need libgrpc++-dev 1.51, and FORELOAD_GRPC")
 endif()

@@ -71,11 +71,11 @@ class SharedDisksTest(DiskTest):
     def assert_read_once(self, job, found):
         source = sum(epoch["source"] for epoch in found)
         # What is not there in time is read again: the machine may be slow.
-        self.assertLessEqual(source, self.bytes * 1.3, found)
+        cluster.within_plan(source <= self.bytes * 1.3, found)
         self.assertGreaterEqual(source, self.bytes * 0.9, found)
         last = [epoch["source"] for epoch in found[2:]]
-        self.assertEqual(min(last), 0, found)
-        self.assertLessEqual(max(last), self.bytes * 0.01, found)
+        cluster.within_plan(min(last) == 0, found)
+        cluster.within_plan(max(last) <= self.bytes * 0.01, found)
         self.assertGreater(found[-1]["disk"], self.bytes * 0.2, found)
         self.assertGreater(found[-1]["memory"], self.bytes * 0.1, found)
         if job.hosts > 1:
@@ -84,10 +84,13 @@ class SharedDisksTest(DiskTest):
     def test_disks_hold_what_memories_do_not(self):
         for hosts, learners, assignment in ((2, 1, "balanced"), (2, 1, "slice"), (2, 2, "balanced"), (1, 2, "slice")):
             with self.subTest(hosts=hosts, learners=learners, assignment=assignment):
-                job = self.job(hosts, learners)
-                self.assert_read_once(job, self.run_job(job, "--assignment", assignment))
-                again = self.run_job(job, "--assignment", assignment, epochs=2)
-                self.assertLessEqual(sum(epoch["source"] for epoch in again), self.bytes * 0.05, again)
+                cluster.undisturbed(lambda: self.check_hosts(hosts, learners, assignment))
+
+    def check_hosts(self, hosts, learners, assignment):
+        job = self.job(hosts, learners)
+        self.assert_read_once(job, self.run_job(job, "--assignment", assignment))
+        again = self.run_job(job, "--assignment", assignment, epochs=2)
+        cluster.within_plan(sum(epoch["source"] for epoch in again) <= self.bytes * 0.05, again)
 
     def test_small_disks_hold_their_part(self):
         job = self.job(disk_size="20MB")

@@ -39,10 +39,12 @@ class BudgetTest(ProgramTest):
         for budget in (16 * MIB, 32 * MIB, 64 * MIB):
             for extra in ([], ["--direct"]):
                 report = self.check(folder, budget, "--batch", 2, "--chain", ledger.chain(MIB), *extra)
-                # Later epochs read what the cache does not hold, and nothing twice.
+                # Later epochs read what the cache does not hold, and nothing twice; a sample or two may still be in hand.
                 read, whole = report["epochs"][1]["bytes"]["source"], report["dataset"]["bytes"]
                 self.assertGreater(report["cache"]["used_bytes"], budget // 8)
-                self.assertAlmostEqual(read, whole - report["cache"]["used_bytes"], delta=whole // 100)
+                missing = whole - report["cache"]["used_bytes"]
+                self.assertLessEqual(read, missing + whole // 100)
+                self.assertGreaterEqual(read, missing - 2 * MIB)
 
     def test_a_sample_larger_than_the_budget_is_an_error_with_both_numbers(self):
         folder = self.top / "set"

@@ -104,7 +104,7 @@ def remedies(job):
     rate = shares(job.fetch(), job.prep(), job.accelerator)["samples_per_s"]
 
     def remedy(title, then, says, command=None, python=None):
-        return {"title": title, "gain": then / rate - 1, "samples_per_s": then, "says": says, "command": command,
+        return {"title": title, "gain": then / rate - 1, "samples_per_s": then, "no_stall": then >= job.accelerator, "says": says, "command": command,
                 "python": python}
 
     return sorted([

@@ -45,7 +45,7 @@ struct JobSetup {
 
 // What the same samples cost in one form.
 struct FormCost {
-  double read_bytes = 0;   // per sample that is not kept
+  double read_bytes = 0;   // per sample that is not kept, by a loader that knows the storage
   double cpu_seconds = 0;  // per sample: reading and prep
   double stored_bytes = 0;
 

@@ -16,8 +16,10 @@ namespace foreload {
 namespace {
 
 constexpr double kWorthwhile = 0.02;  // less than that is noise
-constexpr double kTogether = 0.05;    // a pair must bring so much more than its better half
+constexpr double kTogether = 1.05;    // a pair must be so many times as fast as the best single one
+constexpr double kBetter = 1.005;     // than another: below, they are equals
 constexpr double kNoStall = 0.995;    // busy so much
+constexpr std::size_t kMostPairs = 2;
 constexpr std::size_t kMostRemedies = 6;
 constexpr double kBudgetOfMachine = 0.8;  // that a job may ask for
 
@@ -250,16 +252,17 @@ std::optional<Remedy> judge(const Context& in, const Change& change) {
   if (!made) return std::nullopt;
   const double gain = made->stalls.rate / in.now.stalls.rate - 1;
   if (gain < kWorthwhile) return std::nullopt;
-  return Remedy{.title = fmt::format("{}: +{:.0f} %{}", change.title, 100 * gain,
-                                     made->stalls.busy >= kNoStall ? ", no stall" : ""),
+  return Remedy{.title = change.title,
                 .gain = gain,
                 .rate = made->stalls.rate,
+                .no_stall = made->stalls.busy >= kNoStall,
                 .says = change.says,
                 .command = command_line(in.job, change),
                 .python = python_line(in.job, change)};
 }
 
-// One for prep, and one for fetching as it is needed then: where both limit about equally, neither alone brings much.
+// One for prep, and the best one for fetching as it is needed then, the first of equals: where both limit about
+// equally, neither alone brings much.
 std::vector<Remedy> pairs(const Context& in) {
   std::vector<Remedy> found;
   Context wide = in;
@@ -270,10 +273,13 @@ std::vector<Remedy> pairs(const Context& in) {
     const auto then = in.model.predict(after.here);
     if (!prep.prep || !then) continue;
     after.now = *then;
+    std::optional<Remedy> best;
     for (const Change& fetch : changes(after)) {
       if (fetch.prep) continue;
-      if (auto remedy = judge(in, both(prep, fetch))) found.push_back(std::move(*remedy));
+      auto remedy = judge(in, both(prep, fetch));
+      if (remedy && (!best || remedy->rate > kBetter * best->rate)) best = std::move(remedy);
     }
+    if (best) found.push_back(std::move(*best));
   }
   return found;
 }
@@ -285,18 +291,21 @@ std::vector<Remedy> remedies(const Model& model, const JobText& job) {
   if (!now || now->stalls.bound == Bound::kAccelerator) return {};
   const Context in{model, job, model.here(), *now, without_prep(*now)};
   std::vector<Remedy> found;
-  double best = 0;
+  double best = now->stalls.rate;
   for (const Change& change : changes(in)) {
-    if (auto remedy = judge(in, change)) found.push_back(std::move(*remedy));
-    if (!found.empty()) best = std::max(best, found.back().gain);
-  }
-  if (std::isfinite(now->accelerator)) {
-    for (Remedy& pair : pairs(in)) {
-      if (pair.gain > best + kTogether) found.push_back(std::move(pair));
-    }
+    auto remedy = judge(in, change);
+    if (!remedy) continue;
+    best = std::max(best, remedy->rate);
+    found.push_back(std::move(*remedy));
   }
   std::ranges::stable_sort(found, std::greater<>(), &Remedy::gain);
-  if (found.size() > kMostRemedies) found.resize(kMostRemedies);
+  if (found.size() > kMostRemedies - kMostPairs) found.resize(kMostRemedies - kMostPairs);
+  if (!std::isfinite(now->accelerator)) return found;
+  std::vector<Remedy> together = pairs(in);
+  std::erase_if(together, [&](const Remedy& pair) { return pair.rate < kTogether * best; });
+  std::ranges::stable_sort(together, std::greater<>(), &Remedy::gain);
+  if (together.size() > kMostPairs) together.resize(kMostPairs);
+  found.insert(found.begin(), together.begin(), together.end());
   return found;
 }
 

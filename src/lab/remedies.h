@@ -30,15 +30,17 @@ struct JobText {
 };
 
 struct Remedy {
-  std::string title;  // "convert: +31 %"
-  double gain = 0;    // of the job's rate, 0.31
+  std::string title;  // "convert"
+  double gain = 0;    // of the job's rate: 0.31 is +31 %
   double rate = 0;
-  std::string says;     // what it is and what it costs
-  std::string command;  // empty: it is nothing that a command can do
+  bool no_stall = false;  // is left
+  std::string says;       // what it is and what it costs
+  std::string command;    // empty: it is nothing that a command can do
   std::string python;
 };
 
-// Those that bring at least 2 %, best first. None: nothing stalls, or nothing that is known would help.
+// Those that bring at least 2 %, best first: pairs, where they bring more than any single one, before those. None:
+// nothing stalls, or nothing that is known would help.
 std::vector<Remedy> remedies(const Model& model, const JobText& job);
 
 }  // namespace foreload

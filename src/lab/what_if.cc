@@ -16,6 +16,7 @@ constexpr unsigned kMostCores = 1024;  // of a host, that anybody has
 constexpr unsigned kMostHosts = 256;
 constexpr unsigned kStorageOctaves = 3;  // to both sides
 constexpr double kEnough = 1 - 1e-6;     // of a rate: the rest is rounding
+constexpr double kLeastStorage = 1e3;    // bytes per second: below, nothing is read but by rounding
 constexpr double kGigabyte = 1e9;
 constexpr double kMegabyte = 1e6;
 
@@ -107,7 +108,7 @@ Curve storage_curve(const Model& model, const Prediction& now) {
   if (!measured.known()) return curve;
   const double base = measured.value / kMegabyte;
   curve.here = base;
-  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now)); enough && *enough > 0) {
+  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now)); enough && *enough > kLeastStorage) {
     curve.knee = Knee{*enough / kMegabyte,
                       fmt::format("from {:.0f} MB/s on, no fetch stall in later epochs", *enough / kMegabyte)};
   }

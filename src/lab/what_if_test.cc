@@ -74,6 +74,14 @@ TEST(WhatIfTest, StorageMustReachItsShareOfTheNeed) {
 }
 
 // Prep for 2000/s and everything cached: two accelerators of 1000/s.
+TEST(WhatIfTest, WhereNothingIsReadStorageHasNoKnee) {
+  JobSetup setup = round_setup();
+  setup.cache = 1'000'000'000;
+  const std::vector<Curve> made = curves(Model(round_numbers(), setup));
+  ASSERT_NE(find(made, "storage"), nullptr);
+  EXPECT_FALSE(find(made, "storage")->knee);
+}
+
 TEST(WhatIfTest, AHostKeepsSoManyAcceleratorsBusy) {
   JobSetup setup = round_setup();
   setup.cache = 1'000'000'000;

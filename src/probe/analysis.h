@@ -21,6 +21,7 @@ struct MeasureOptions {
   Duration time = std::chrono::seconds(50);  // for everything after the dataset is open; a third is usually enough
   std::string scratch{};                     // where temporary folders are made; empty: TMPDIR, or /tmp
   double accelerator = 0;                    // samples per second, as given; copied. 0: not known
+  double storage = 0;                        // bytes per second of the dataset's storage, if known: for compare_forms
   std::function<void(const std::string& stage, double share)> progress{};  // share: of the whole, 0 … 1
   std::function<void()> opened{};  // the dataset is open: from here on, stop() is heeded and temporary folders exist
   std::function<bool()> stop{};    // asked often; true ends with kCancelled
@@ -34,6 +35,7 @@ struct FormRun {
   std::uint64_t requests = 0;  // to storage: reads, and files opened for one of them
   Bytes bytes = 0;             // read
   Bytes stored = 0;            // that the samples take there
+  double read_share = 1;       // of a sample, that a loader reads which has come to know the storage of the dataset
   double cpu_seconds = 0;
   double samples_per_s = 0;
 

@@ -14,6 +14,7 @@
 #include "base/machine.h"
 #include "probe/analysis.h"
 #include "probe/loader_rates.h"
+#include "probe/measure_sizes.h"
 #include "probe/read_stream.h"
 #include "probe/specimen.h"
 #include "probe/stop_watch.h"
@@ -154,6 +155,10 @@ Result<FormRun> FormMeasurement::measure(const std::string& name) {
     FORELOAD_ASSIGN(Loader loader, Loader::open(options));
     FORELOAD_ASSIGN(const auto watch, StopWatch::start(loader, allowance_.how().stop));
     FORELOAD_TRY(load(loader, run, since));
+  }
+  if (allowance_.how().storage > 0) {
+    FORELOAD_ASSIGN(const Figure share, measure_read_share(*source, options, allowance_.how().storage));
+    run.read_share = share.value;
   }
   FORELOAD_ASSIGN(const double requests, requests_per_sample(options.record, *source, since));
   run.requests = static_cast<std::uint64_t>(requests * static_cast<double>(specimen_.size()) + 0.5);

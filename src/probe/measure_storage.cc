@@ -31,6 +31,7 @@ constexpr Duration kShortestWindow = 1ms;  // below, the clock and the scheduler
 constexpr double kGain = 1.04;             // of a doubled depth, to be one
 constexpr unsigned kIdleDoublings = 3;     // after which deeper queues are not tried
 constexpr double kPointTime = 0.05;        // of the whole
+constexpr double kDepthsTime = 0.4;        // of the whole, after which no deeper queue is tried: prep needs time, too
 constexpr double kPointBytes = 0.05;
 constexpr double kWarmBytes = 0.05;      // of the whole: what the page cache is filled with
 constexpr unsigned kWindowsOfPoint = 9;  // for which its bytes have to be enough
@@ -185,7 +186,7 @@ Status StorageMeasurement::cold() {
     read_cpu_ = last.cpu_per_byte;
     idle = last.bytes_per_s.value > best * kGain ? 0 : idle + 1;
     best = std::max(best, last.bytes_per_s.value);
-    if (idle == kIdleDoublings) break;
+    if (idle == kIdleDoublings || allowance_.used() > kDepthsTime) break;
   }
   if (measured_.storage.empty()) lack_point("storage", last);
   allowance_.tell("storage, in a row", 0.45);

@@ -57,6 +57,10 @@ Time Allowance::deadline(double share) const {
   return std::min(now() + part, start_ + how_.time);
 }
 
+double Allowance::used() const {
+  return seconds(now() - start_) / std::max(seconds(how_.time), 1e-9);
+}
+
 Bytes Allowance::bytes(double share) const {
   const auto part = static_cast<Bytes>(share * static_cast<double>(how_.most_bytes));
   return std::min(part, how_.most_bytes - std::min(how_.most_bytes, spent_));

@@ -29,6 +29,7 @@ class Allowance {
   Status go_on() const;  // kCancelled: asked to stop
   // When a part that may take this share of the whole time has to end, if it begins now.
   Time deadline(double share) const;
+  double used() const;  // share of the time
   // That share of all bytes, or what is left.
   Bytes bytes(double share) const;
   void spend(Bytes bytes) { spent_ += bytes; }
