@@ -164,11 +164,8 @@ Status Simulating::open() {
   }
   if (options_.datasets.empty() && !options_.budget.empty())
     return Error{Code::kInvalid, "--budget says what a loader of a dataset keeps: name the dataset, or give --cache"};
-  if (options_.datasets.empty()) {
-    FORELOAD_ASSIGN(scene_, make_scene(setup));
-    return {};
-  }
   scene_.setup = setup;
+  if (options_.datasets.empty()) return check_cluster(setup);
   return take_lengths(options_, scene_);
 }
 
@@ -278,6 +275,7 @@ Status Simulating::sweep(Json& report) {
 Result<Json> Simulating::run() {
   FORELOAD_TRY(open());
   FORELOAD_TRY(ask_patience());
+  if (scene_.lengths.empty()) scene_.lengths = sample_lengths(scene_.setup);
   Json report{{"setup", setup_json(scene_.setup)}};
   if (sweeps_.empty()) {
     FORELOAD_TRY(compare(report));

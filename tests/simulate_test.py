@@ -20,7 +20,7 @@ class SimulateTest(ProgramTest):
     def simulate(self, *arguments, **options):
         return self.report("simulate", *arguments, **options)
 
-    def refused(self, *arguments, code=1):
+    def refused(self, *arguments, code=2):
         done = self.foreload("simulate", *arguments)
         self.assertEqual(done.returncode, code, done.out + done.err)
         return done.err
@@ -81,13 +81,13 @@ class SimulateTest(ProgramTest):
         self.assertIn("storage-rate", self.refused("--storage-rate", 0))
         self.assertIn("does not fit", self.refused("--memory", "1GB", "--cache", "2GB"))
         self.assertIn("global batch", self.refused("--samples", 10))
-        self.assertIn("there is no preset", self.refused("--preset", "coordle"))
-        self.assertIn("there is no system", self.refused("--system", "foreloda"))
+        self.assertIn("there is no preset", self.refused("--preset", "coordle", code=1))
+        self.assertIn("there is no system", self.refused("--system", "foreloda", code=1))
         self.assertIn("sweep", self.refused("--sweep", "hosts=9..1"))
         self.assertIn("fault", self.refused("--fault", "dead-host:7@1s-2s"))
         self.assertIn("--budget", self.refused("--budget", "1GB"))
         self.assertIn("as it was published", self.refused("--preset", "echo", "--hosts", 3))
-        self.refused("--faults", -1, code=2)
+        self.refused("--faults", -1)
 
     def test_what_would_take_hours_asks_first(self):
         said = self.refused("--hosts", 4096, "--learners", 8, "--samples", "1000000000", "--epochs", 50, "--batch", 64)
@@ -115,8 +115,7 @@ class SimulateTest(ProgramTest):
         # Of unlike lengths, so that another choice of samples would have other bytes.
         common = ["--batch", 8, "--seed", 11, "--epochs", 3]
         for budget in ("24MiB", "32MiB", "200MiB"):
-            run = self.report("run", folder, *common, "--memory", budget, "--workers", 2, "--chain", "ragged(u8, 130000, headerless=1)", "--hash",
-                              "--direct")
+            run = self.report("run", folder, *common, "--memory", budget, "--workers", 2, "--chain", "ragged(u8, 130000, headerless=1)", "--hash")
             simulated, = self.simulate(folder, *common, "--budget", budget, "--cores", 2, "--chain", "ragged(u8, 130000, headerless=1)",
                                        "--system", "foreload")["systems"]
             for real, modelled in zip(run["epochs"], simulated["epochs"]):

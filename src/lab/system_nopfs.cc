@@ -2,6 +2,7 @@
 // (the product's count_uses and plan_most_used), reads them when it first needs them, and asks another host that has a
 // sample already before it asks storage.
 #include <algorithm>
+#include <optional>
 
 #include "lab/host_rooms.h"
 #include "lab/sliced_system.h"
@@ -16,8 +17,7 @@ class NoPfs : public SlicedSystem {
  public:
   explicit NoPfs(const SystemScene& scene) : SlicedSystem(scene), holders_(setup().samples, FirstHomes::kNobody) {
     for (HostIndex host = 0; host < setup().hosts; ++host) {
-      kept_.push_back(Placement::plan_most_used(uses_of(host), setup().cache, setup().seed,
-                                                [&](SampleId id) { return scene.footprint(id); }));
+      kept_.push_back(plan_kept(uses_of(host)));
       here_.emplace_back(setup().samples);
     }
   }
@@ -28,6 +28,15 @@ class NoPfs : public SlicedSystem {
   }
 
  private:
+  // Nothing: all that the host ever uses fits.
+  std::optional<Placement> plan_kept(const std::vector<std::uint16_t>& uses) const {
+    Bytes used = 0;
+    for (SampleId id = 0; id < uses.size(); ++id) used += uses[id] > 0 ? scene().footprint(id) : 0;
+    if (used <= setup().cache) return std::nullopt;
+    return Placement::plan_most_used(uses, setup().cache, setup().seed,
+                                     [&](SampleId id) { return scene().footprint(id); });
+  }
+
   // Of all learners of the host.
   std::vector<std::uint16_t> uses_of(HostIndex host) const {
     std::vector<std::uint16_t> sum(setup().samples);
@@ -45,16 +54,16 @@ class NoPfs : public SlicedSystem {
     if (here[look.id]) return {Place::kMemory};
     std::uint16_t& holder = holders_[look.id];
     const Found found = holder == FirstHomes::kNobody ? Found{Place::kStorage} : Found{Place::kPeer, holder};
-    if (kept_[look.host].is_home(look.id)) {
+    if (!kept_[look.host] || kept_[look.host]->is_home(look.id)) {
       here[look.id] = true;
       holder = static_cast<std::uint16_t>(look.host);
     }
     return found;
   }
 
-  std::vector<Placement> kept_;          // by host
-  std::vector<std::vector<bool>> here_;  // of these, what has been read
-  std::vector<std::uint16_t> holders_;   // the last one that kept the sample
+  std::vector<std::optional<Placement>> kept_;  // by host
+  std::vector<std::vector<bool>> here_;         // of these, what has been read
+  std::vector<std::uint16_t> holders_;          // the last one that kept the sample
 };
 
 }  // namespace
