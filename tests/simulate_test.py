@@ -120,7 +120,9 @@ class SimulateTest(ProgramTest):
                                        "--system", "foreload")["systems"]
             for real, modelled in zip(run["epochs"], simulated["epochs"]):
                 self.assertEqual(modelled["order_hash"], real["order_hash"])
-                self.assertEqual(modelled["bytes"], real["bytes"], f"{budget}, epoch {real['epoch']}")
+                self.assertEqual(modelled["bytes"]["source"], real["bytes"]["source"], f"{budget}, epoch {real['epoch']}")
+                if real["epoch"] > 0:  # in the first one, homes that were filled ahead of need count as found in memory
+                    self.assertEqual(modelled["bytes"], real["bytes"], f"{budget}, epoch {real['epoch']}")
 
     def test_the_page_is_one_file_with_every_system(self):
         page = self.top / "page.html"
