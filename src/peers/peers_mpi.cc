@@ -24,6 +24,7 @@ constexpr Duration kShortPause = 20us;
 constexpr Duration kLongPause = 2ms;
 constexpr Duration kLook = 1ms;  // for what other hosts have to do
 constexpr Duration kFarewell = 5s;
+constexpr Duration kProbeTime = 2s;
 
 }  // namespace
 
@@ -107,6 +108,7 @@ Result<std::unique_ptr<MpiPeers>> MpiPeers::open() {
     peers->host_ = peers->worker_->job().host();
     peers->hosts_ = peers->worker_->job().hosts();
     peers->neighbours_ = peers->worker_->job().neighbours();
+    peers->healths_.resize(peers->hosts_);
   });
   return peers;
 }
@@ -145,9 +147,17 @@ void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWan
   FORELOAD_CHECK(host < hosts_, "the roster has the job's hosts");
   asks_.clear();
   for (const PeerWant& want : wants) {
-    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .deadline = deadline};
+    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .begun = time, .deadline = deadline};
     asks_.push_back(
         {.serial = serials_, .host = host, .key = key, .id = want.id, .into = want.into, .deadline = deadline});
+  }
+  if (wants.empty()) return;
+  const Time time = now();
+  const PeerHealth::Advice advice = healths_[host].advise(time);
+  if (advice != PeerHealth::Advice::kUse) {
+    for (const PeerWant& want : wants) unasked_.push_back({.token = want.token, .result = PeerResult::kUnreachable});
+    if (advice == PeerHealth::Advice::kProbe) probe(host, key, wants[0].id);
+    return;
   }
   next_deadline_ = std::min(next_deadline_, deadline);
   desk_->ask(asks_);
@@ -159,8 +169,29 @@ void MpiPeers::wait(std::vector<PeerEnd>& ends, Time until) {
     const std::uint32_t seen = desk_->landed();
     desk_->take(landings_);
     for (const MpiLanding& landing : landings_) land(landing, ends);
+// Reads the sample's slot, and nothing else: with no room for its bytes it ends there.
+void MpiPeers::probe(HostIndex host, const PeerKey& key, SampleId id) {
+  const Time time = now();
+  pending_[++serials_] = {.host = host, .begun = time, .deadline = time + kProbeTime, .probe = true};
+  next_deadline_ = std::min(next_deadline_, time + kProbeTime);
+  const MpiAsk ask{.serial = serials_, .host = host, .key = key, .id = id, .deadline = time + kProbeTime};
+  desk_->ask({&ask, 1});
+}
+
+// What the end of a want or a probe says about its host. A deadline that was over when it was set says nothing.
+void MpiPeers::note(const Pending& want, PeerResult result) {
+  PeerHealth& health = healths_[want.host];
+  const bool silent = result == PeerResult::kUnreachable;
+  if (want.probe && silent) return health.on_silence(now());
+  if (want.probe) return health.on_hello(0, now());
+  if (silent && want.begun < want.deadline) health.on_failed(want.begun, now());
+  if (result == PeerResult::kHere) health.on_fetched(want.begun);
+}
+
     landings_.clear();
     expire(ends);
+  ends.insert(ends.end(), unasked_.begin(), unasked_.end());
+  unasked_.clear();
     if (woken_.exchange(false) || ends.size() > before || now() >= until) return;
     desk_->wait_landed(seen, std::min(until, next_deadline_));
   }
@@ -180,7 +211,9 @@ void MpiPeers::land(const MpiLanding& landing, std::vector<PeerEnd>& ends) {
       std::memcpy(want.into.data() + landing.at, landing.bytes.data(), landing.bytes.size());
     }
     if (landing.last) {
-      ends.push_back({.token = want.token, .result = result_of(want, landing)});
+      const PeerResult result = result_of(want, landing);
+      note(want, result);
+      if (!want.probe) ends.push_back({.token = want.token, .result = result});
       pending_.erase(found);
     }
   }
@@ -205,7 +238,8 @@ void MpiPeers::expire(std::vector<PeerEnd>& ends) {
       return false;
     }
     warn_once(want.host, "it did not answer in time");
-    ends.push_back({.token = want.token, .result = PeerResult::kUnreachable});
+    note(want, PeerResult::kUnreachable);
+    if (!want.probe) ends.push_back({.token = want.token, .result = PeerResult::kUnreachable});
     return true;
   });
 }

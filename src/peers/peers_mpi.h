@@ -3,7 +3,8 @@
 // MPI job has no strangers. The host index is MPI's rank. When one process of the job dies, its launcher ends them all.
 // MPI runs in a thread of its own. What comes is copied and compared with its hash by the thread that waits, in wait():
 // so nothing is written to a want's memory after its end. (Between processes of one machine nothing has to be copied: a
-// read has ended as soon as it is begun.) Memory: 4 MiB for every host that is read from, 68 MiB at
+// read has ended as soon as it is begun.) A host that does not answer by a deadline is left alone until the slot of a
+// sample of it can be read. Memory: 4 MiB for every host that is read from, 68 MiB at
 // most. One object per process and life: MPI can not be started twice.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "base/thread.h"
 #include "peers/mpi_desk.h"
 #include "peers/peers.h"
+#include "policy/peer_health.h"
 
 namespace foreload {
 
@@ -58,10 +60,14 @@ class MpiPeers final : public PeerTransport {
     Time deadline{};
   };
 
+    Time begun{};
   MpiPeers() = default;
+    bool probe = false;  // nobody's want
   void land(const MpiLanding& landing, std::vector<PeerEnd>& ends);
   PeerResult result_of(const Pending& want, const MpiLanding& landing);
   void expire(std::vector<PeerEnd>& ends);
+  void probe(HostIndex host, const PeerKey& key, SampleId id);
+  void note(const Pending& want, PeerResult result);
   bool cancel(std::uint64_t serial, HostIndex host);
   void warn_once(HostIndex host, const char* what);
 
@@ -78,5 +84,7 @@ class MpiPeers final : public PeerTransport {
   std::set<std::pair<HostIndex, std::string>> warned_;
   std::atomic<bool> woken_{false};
 };
+  std::vector<PeerHealth> healths_;  // by host
+  std::vector<PeerEnd> unasked_;     // of hosts that are left alone
 
 }  // namespace foreload

@@ -177,7 +177,16 @@ TEST(PeersMpiTest, AStoppedHostCostsOneDeadlineAndWritesNothingLater) {
       std::fill(each.bytes.begin(), each.bytes.end(), std::byte{0x5a});
     }
     EXPECT_TRUE(!sockets || late == ids.size()) << late;
+    for (int again = 0; sockets && again < 3; ++again) {
+      const Time far = now() + kPatience;
+      for (const Got& each : fetch(1, ids, far)) EXPECT_EQ(each.result, PeerResult::kUnreachable);
+      EXPECT_LT(now(), far) << "it is known not to answer";
+      std::this_thread::sleep_for(PeerHealth::kFirstPause);
+    }
     ASSERT_EQ(::kill(other, SIGCONT), 0);
+    for (const Time until = now() + kPatience; now() < until && fetch_one(1, 1).result != PeerResult::kHere;) {
+      std::this_thread::sleep_for(10ms);
+    }
     for (const SampleId id : ids) EXPECT_EQ(fetch_one(1, id).result, PeerResult::kHere) << "it is back";
     for (const Got& each : got) {
       EXPECT_TRUE(std::all_of(each.bytes.begin(), each.bytes.end(), [](std::byte b) { return b == std::byte{0x5a}; }));
