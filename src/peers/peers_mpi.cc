@@ -143,14 +143,14 @@ bool MpiPeers::withdraw(const PeerKey& key, Time until) {
   }
 }
 
+std::size_t MpiPeers::unsent() {
+  std::size_t notes = 0;
+  in_mpi([&] { notes = worker_->job().unsent(); });
+  return notes;
+}
+
 void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) {
   FORELOAD_CHECK(host < hosts_, "the roster has the job's hosts");
-  asks_.clear();
-  for (const PeerWant& want : wants) {
-    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .begun = time, .deadline = deadline};
-    asks_.push_back(
-        {.serial = serials_, .host = host, .key = key, .id = want.id, .into = want.into, .deadline = deadline});
-  }
   if (wants.empty()) return;
   const Time time = now();
   const PeerHealth::Advice advice = healths_[host].advise(time);
@@ -159,16 +159,16 @@ void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWan
     if (advice == PeerHealth::Advice::kProbe) probe(host, key, wants[0].id);
     return;
   }
+  asks_.clear();
+  for (const PeerWant& want : wants) {
+    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .begun = time, .deadline = deadline};
+    asks_.push_back(
+        {.serial = serials_, .host = host, .key = key, .id = want.id, .into = want.into, .deadline = deadline});
+  }
   next_deadline_ = std::min(next_deadline_, deadline);
   desk_->ask(asks_);
 }
 
-void MpiPeers::wait(std::vector<PeerEnd>& ends, Time until) {
-  const std::size_t before = ends.size();
-  for (;;) {
-    const std::uint32_t seen = desk_->landed();
-    desk_->take(landings_);
-    for (const MpiLanding& landing : landings_) land(landing, ends);
 // Reads the sample's slot, and nothing else: with no room for its bytes it ends there.
 void MpiPeers::probe(HostIndex host, const PeerKey& key, SampleId id) {
   const Time time = now();
@@ -188,10 +188,16 @@ void MpiPeers::note(const Pending& want, PeerResult result) {
   if (result == PeerResult::kHere) health.on_fetched(want.begun);
 }
 
-    landings_.clear();
-    expire(ends);
+void MpiPeers::wait(std::vector<PeerEnd>& ends, Time until) {
+  const std::size_t before = ends.size();
   ends.insert(ends.end(), unasked_.begin(), unasked_.end());
   unasked_.clear();
+  for (;;) {
+    const std::uint32_t seen = desk_->landed();
+    desk_->take(landings_);
+    for (const MpiLanding& landing : landings_) land(landing, ends);
+    landings_.clear();
+    expire(ends);
     if (woken_.exchange(false) || ends.size() > before || now() >= until) return;
     desk_->wait_landed(seen, std::min(until, next_deadline_));
   }

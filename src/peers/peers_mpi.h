@@ -48,6 +48,9 @@ class MpiPeers final : public PeerTransport {
   void wake() override;
   std::vector<std::string> take_warnings() override { return desk_->take_warnings(); }
 
+  // Notes to other hosts that the network has not taken: some per host at most. Blocks for a moment.
+  std::size_t unsent();
+
   // Runs something in MPI's thread and waits for it: for whoever else in this process calls MPI.
   void in_mpi(const std::function<void()>& body) { (void)desk_->call(body); }
 
@@ -57,17 +60,17 @@ class MpiPeers final : public PeerTransport {
     HostIndex host = 0;
     std::span<std::byte> into;
     std::uint64_t token = 0;
+    Time begun{};
     Time deadline{};
+    bool probe = false;  // nobody's want
   };
 
-    Time begun{};
   MpiPeers() = default;
-    bool probe = false;  // nobody's want
+  void probe(HostIndex host, const PeerKey& key, SampleId id);
+  void note(const Pending& want, PeerResult result);
   void land(const MpiLanding& landing, std::vector<PeerEnd>& ends);
   PeerResult result_of(const Pending& want, const MpiLanding& landing);
   void expire(std::vector<PeerEnd>& ends);
-  void probe(HostIndex host, const PeerKey& key, SampleId id);
-  void note(const Pending& want, PeerResult result);
   bool cancel(std::uint64_t serial, HostIndex host);
   void warn_once(HostIndex host, const char* what);
 
@@ -81,10 +84,10 @@ class MpiPeers final : public PeerTransport {
   std::uint64_t serials_ = 0;
   std::vector<MpiLanding> landings_;
   std::vector<MpiAsk> asks_;
+  std::vector<PeerHealth> healths_;  // by host
+  std::vector<PeerEnd> unasked_;     // of hosts that are left alone
   std::set<std::pair<HostIndex, std::string>> warned_;
   std::atomic<bool> woken_{false};
 };
-  std::vector<PeerHealth> healths_;  // by host
-  std::vector<PeerEnd> unasked_;     // of hosts that are left alone
 
 }  // namespace foreload

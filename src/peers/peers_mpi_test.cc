@@ -196,6 +196,26 @@ TEST(PeersMpiTest, AStoppedHostCostsOneDeadlineAndWritesNothingLater) {
   meet();
 }
 
+// Over sockets with little room: see tests/peers_mpi_test.py.
+TEST(PeersMpiTest, NotesToAStoppedHostDoNotPileUp) {
+  if (std::getenv("FORELOAD_TEST_SMALL_SOCKETS") == nullptr) GTEST_SKIP() << "sockets take them all";
+  Shelf shelf;
+  const auto pids = meet(std::to_string(::getpid()));
+  if (peers->host() == 0) {
+    const pid_t other = std::stoi(pids[1]);
+    ASSERT_EQ(::kill(other, SIGSTOP), 0);
+    (void)fetch(1, std::vector<SampleId>(20, sample_of(1)), now() + 100ms);
+    std::this_thread::sleep_for(4s);  // while its gets ask for hurry
+    const std::size_t unsent = peers->unsent();
+    fmt::print("{} notes are not sent\n", unsent);
+    EXPECT_LE(unsent, 4u) << "one of a kind";
+    EXPECT_GT(unsent, 0u) << "or this shows nothing";
+    ASSERT_EQ(::kill(other, SIGCONT), 0);
+    (void)peers->take_warnings();
+  }
+  meet();
+}
+
 TEST(PeersMpiTest, AHostAloneHasNobodyToReadFrom) {
   if (peers->hosts() > 1) GTEST_SKIP() << "it is not";
   EXPECT_EQ(meet("mine"), std::vector<std::string>{"mine"});
