@@ -173,6 +173,17 @@ class GrpcAgentPeers final : public AgentPeers {
            end("wrong", peer.wrong);
            end("unreachable", peer.unreachable);
          });
+    page.family("foreload_peer_refused_calls_total", MetricKind::kCounter,
+                "Calls of others that were not served, by why.");
+    const GrpcRefusals refused = server_->refusals();
+    const auto why = [&](std::string_view name, std::uint64_t count) {
+      page.series(fmt::format(",why=\"{}\"", name), static_cast<double>(count));
+    };
+    why("stranger", refused.strangers);
+    why("malformed", refused.malformed);
+    why("version", refused.versions);
+    why("unknown_plan", refused.unknown);
+    why("hello", refused.hellos);
     return page.take();
   }
 
