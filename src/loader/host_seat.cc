@@ -152,6 +152,17 @@ Status HostSeat::open_homes(const Needs& needs) {
 
 Bytes HostSeat::board_bytes(std::uint64_t samples) const {
   if (job_.disk_each == 0) return 0;
+// The card says half of the memory; where batches or samples are large, they leave less.
+void HostSeat::check_promise(Bytes room) {
+  if (!job_.plans) return;
+  const Bytes promised = job_.plans->assignment().placement().bytes(job_.self, HomeTier::kMemory);
+  if (promised <= room) return;
+  warn(
+      fmt::format("the other hosts count on {} of samples in the memory of this one, and beside its batches {} are "
+                  "left: the rest is read from the source. Give the host more memory (--memory), or smaller batches",
+                  format_bytes(promised), format_bytes(room)));
+}
+
   return DiskBoard::region_bytes(samples, job_.plans->assignment().roster().hosts()[job_.self].learners);
 }
 
