@@ -26,7 +26,7 @@ SAMPLES = 400
 BATCH = 24
 ENDLESS = 10**7
 WORST_STALL = 2.0  # seconds, of 99 in 100 faults
-WORST_OF_ALL = 10.0  # of all: far below a second for every batch of a fault
+WORST_OF_ALL = 10.0  # of every fault, on a busy machine, too
 
 refusal = functools.lru_cache(maxsize=None)(namespaces.refusal)
 
