@@ -132,6 +132,7 @@ Status HostSeat::open_homes(const Needs& needs) {
   const SharedArenaOptions homes{.samples = samples, .homes = whole_pages(std::min(all, left))};
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, table));
+    check_promise(homes.homes);
     HomesOrder order(needs.stream, job_);
     SharedArena::format(
         memory.bytes(), homes, [&] { return order.next(); }, [&](SampleId id) { return needs.source.length(id); });
@@ -150,8 +151,6 @@ Status HostSeat::open_homes(const Needs& needs) {
   return {};
 }
 
-Bytes HostSeat::board_bytes(std::uint64_t samples) const {
-  if (job_.disk_each == 0) return 0;
 // The card says half of the memory; where batches or samples are large, they leave less.
 void HostSeat::check_promise(Bytes room) {
   if (!job_.plans) return;
@@ -163,6 +162,8 @@ void HostSeat::check_promise(Bytes room) {
                   format_bytes(promised), format_bytes(room)));
 }
 
+Bytes HostSeat::board_bytes(std::uint64_t samples) const {
+  if (job_.disk_each == 0) return 0;
   return DiskBoard::region_bytes(samples, job_.plans->assignment().roster().hosts()[job_.self].learners);
 }
 
