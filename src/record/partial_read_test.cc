@@ -66,7 +66,7 @@ class PartialReadTest : public testing::Test {
   // So slow that every kilobyte counts.
   LoaderOptions slow() const {
     LoaderOptions options = this->options();
-    options.storage = "40MB/s";
+    options.storage = "10MB/s";
     return options;
   }
 
