@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "accelerator.h"
+#include "agent_peers.h"
 #include "analysis.h"
 #include "analysis_page.h"
 #include "analyze_check.h"
@@ -185,6 +186,11 @@ Status Analyzing::measure_all() {
   MeasureOptions first = how(progress, 0, images ? 0.7 : 1);
   first.time = kMeasureTime;
   first.most_bytes = kMeasureBytes;
+  if (!loading_.peers.empty()) {
+    auto rate = open_peer_rate(loading_.peers, loading_.credentials);
+    first.peers =
+        rate.ok() ? *rate : MeasurePeers([why = rate.error()](Bytes, Duration) { return Result<double>(why); });
+  }
   FORELOAD_ASSIGN(found_.measured, measure(loading_, first));
   note_assumptions(loading_, load, found_.measured);
   found_.bytes_read = found_.measured.bytes_read;

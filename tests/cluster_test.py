@@ -159,6 +159,17 @@ class FaultTest(ClusterTest):
         self.assertGreater(sum(epoch["bytes"]["peer"] for epoch in again), 0)
 
 
+class MeasureTest(ClusterTest):
+    def test_analyze_measures_the_way_to_the_other_hosts(self):
+        job = Cluster(self, 2)
+        job.start_agents()
+        words = ["analyze", self.images(count=4), "--batch", 2, "--peers", job.peers, "--world", 2, "--rank", 0, "--local-world", 1]
+        network = [row for row in self.report(*words, *job.keys())["measured"] if row["group"] == "network"]
+        self.assertEqual(len(network), 1)
+        self.assertGreater(network[0]["value"], 1)
+        job.end_agents()
+
+
 class StartedAgentTest(ClusterTest):
     def test_the_first_member_starts_an_agent_which_leaves_with_the_last(self):
         job = Cluster(self, 2, learners=2)

@@ -25,6 +25,9 @@ constexpr double kDiskTime = 0.05;
 constexpr double kDiskBytes = 0.1;
 constexpr unsigned kDiskWindows = 9;
 constexpr Duration kDiskWindow = 100ms;
+constexpr Duration kNetworkWindow = 200ms;
+constexpr Duration kNetworkTime = 3s;  // beside the rest: the dataset is not read for it
+constexpr unsigned kNetworkWindows = 11;
 
 class Measurement {
  public:
@@ -37,6 +40,7 @@ class Measurement {
   Status take_specimen();
   Status measure_prep();
   Status measure_disk();
+  Status measure_network();
   void measure_share();
   // What fails is missing, with the reason; only a stop ends everything.
   Status keep(const char* what, Status done);
@@ -100,6 +104,22 @@ Status Measurement::measure_disk() {
   return {};
 }
 
+// In samples as long as those of the dataset are on average.
+Status Measurement::measure_network() {
+  allowance_.tell("network", 0.97);
+  const Bytes length = source_.total_bytes() / std::max<std::uint64_t>(source_.size(), 1);
+  const auto& fetch = allowance_.how().peers;
+  const auto window = [&]() -> Result<std::optional<double>> {
+    FORELOAD_TRY(allowance_.go_on());
+    FORELOAD_ASSIGN(const double rate, fetch(length, kNetworkWindow));
+    return std::optional(rate);
+  };
+  FORELOAD_TRY(window());  // connects
+  const WindowRule rule{.most = kNetworkWindows};
+  FORELOAD_ASSIGN(measured_.network, repeat_windows(allowance_, now() + kNetworkTime, window, rule));
+  return {};
+}
+
 void Measurement::measure_share() {
   double rate = 0;
   for (const StorageAt& at : measured_.storage) rate = std::max(rate, at.bytes_per_s.value);
@@ -127,10 +147,11 @@ Result<Measured> Measurement::run() {
   } else {
     FORELOAD_TRY(keep("disk tier", measure_disk()));
   }
-  lack("network", options_.peers.empty()
-                      ? "no other hosts were given: --peers HOST:PORT,…"
-                      : "it is only seen while agents of the job run: `foreload run --peers … --json` "
-                        "tells the bytes that came from other hosts");
+  if (allowance_.how().peers) {
+    FORELOAD_TRY(keep("network", measure_network()));
+  } else {
+    lack("network", "no other hosts were given: --peers HOST:PORT,…");
+  }
   const double rate = allowance_.how().accelerator;
   if (rate > 0) measured_.accelerator = {.value = rate, .low = rate, .high = rate, .windows = 1};
   measured_.bytes_read = allowance_.spent();

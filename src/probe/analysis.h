@@ -21,7 +21,9 @@ struct MeasureOptions {
   Duration time = std::chrono::seconds(50);  // for everything after the dataset is open; a third is usually enough
   std::string scratch{};                     // where temporary folders are made; empty: TMPDIR, or /tmp
   double accelerator = 0;                    // samples per second, as given; copied. 0: not known
-  double storage = 0;                        // bytes per second of the dataset's storage, if known: for compare_forms
+  // Bytes per second that come from other hosts in samples of that length, measured for so long. Empty: there are none.
+  std::function<Result<double>(Bytes length, Duration time)> peers{};
+  double storage = 0;  // bytes per second of the dataset's storage, if known: for compare_forms
   std::function<void(const std::string& stage, double share)> progress{};  // share: of the whole, 0 … 1
   std::function<void()> opened{};  // the dataset is open: from here on, stop() is heeded and temporary folders exist
   std::function<bool()> stop{};    // asked often; true ends with kCancelled
