@@ -203,6 +203,8 @@ TEST(PeersMpiTest, NotesToAStoppedHostDoNotPileUp) {
   const auto pids = meet(std::to_string(::getpid()));
   if (peers->host() == 0) {
     const pid_t other = std::stoi(pids[1]);
+    // The first get of all makes a lock inside of MPI, which waits for that host.
+    EXPECT_EQ(fetch_one(1, sample_of(1)).result, PeerResult::kHere);
     ASSERT_EQ(::kill(other, SIGSTOP), 0);
     (void)fetch(1, {sample_of(1)}, now() + 100ms);  // one: of many, MPI itself waits for room
     std::this_thread::sleep_for(4s);                // while its get asks for hurry
