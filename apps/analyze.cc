@@ -54,6 +54,7 @@ constexpr Bytes kFormsBytes = 250'000'000;
 
 struct AnalyzeOptions {
   std::string accelerator = "none";
+  std::string network;
   std::string prices;
   std::string report;
   std::vector<std::string> records;
@@ -82,6 +83,20 @@ Result<std::optional<Prices>> read_prices(const std::string& path) {
   return std::optional(std::move(prices));
 }
 
+// "1.2GB/s", in bytes per second; 0: nothing was given.
+Result<double> parse_network(std::string_view text) {
+  if (text.empty()) return 0.0;
+  std::string_view amount = text;
+  if (amount.ends_with("/s")) amount.remove_suffix(2);
+  const auto bytes = parse_bytes(amount);
+  if (!bytes || *bytes == 0) {
+    return Error{Code::kInvalid,
+                 fmt::format("--network {}: no rate; bytes that a host gets from others per second, such as 1GB/s",
+                             text.substr(0, 40))};
+  }
+  return static_cast<double>(*bytes);
+}
+
 // Whether a file can be made there: better known before a minute of measuring than after it.
 Status check_report(const std::string& path) {
   if (path.empty()) return {};
@@ -98,7 +113,7 @@ FormCost form_cost(const FormRun& run, std::uint64_t samples) {
   if (!run.known() || samples == 0) return {};
   const auto count = static_cast<double>(samples);
   const double stored = static_cast<double>(run.stored) / count;
-  return {run.read_share * stored, run.cpu_seconds / count, stored};
+  return {run.cpu_seconds / count, stored, run.read_share};
 }
 
 FormCosts form_costs(const std::optional<Forms>& forms) {
@@ -143,12 +158,14 @@ class Analyzing {
   std::optional<Prices> prices_;
   std::optional<PlannedJob> job_;
   Accelerator accelerator_ = Accelerator::none();
+  double network_ = 0;  // bytes per second; 0: not given
   Analysis found_;
 };
 
 // What is wrong is told before anything is measured.
 Status Analyzing::open() {
   FORELOAD_ASSIGN(accelerator_, Accelerator::parse(options_.accelerator));
+  FORELOAD_ASSIGN(network_, parse_network(options_.network));
   FORELOAD_ASSIGN(prices_, read_prices(options_.prices));
   FORELOAD_TRY(check_report(options_.report));
   Progress progress("indexing", "samples", 0);
@@ -168,6 +185,7 @@ Status Analyzing::open() {
 MeasureOptions Analyzing::how(Progress& progress, double from, double to) const {
   MeasureOptions how;
   how.accelerator = accelerator_.samples_per_second();
+  how.network = network_;
   how.stop = [] { return caught_signal() != 0; };
   how.progress = [&progress, from, to](const std::string& stage, double share) {
     progress.set(static_cast<std::uint64_t>(100 * (from + (to - from) * share)), stage);
@@ -199,7 +217,7 @@ Status Analyzing::measure_forms(Progress& progress) {
   MeasureOptions second = how(progress, 0.7, 1);
   second.time = kFormsTime;
   second.most_bytes = kFormsBytes;
-  for (const StorageAt& at : found_.measured.storage) second.storage = std::max(second.storage, at.bytes_per_s.value);
+  second.storage = best_storage(found_.measured.storage).value;
   Result<Forms> forms = compare_forms(loading_, second);
   if (!forms && forms.error().code == Code::kCancelled) return std::move(forms).error();
   if (!forms) {
@@ -221,8 +239,8 @@ Status Analyzing::conclude(const CLI::App& command) {
   const JobText words = words_of(command, *job_);
   found_.remedies = remedies(model, words);
   if (prices_) {
-    found_.prices = {*prices_, cost_of(model, *prices_, found_.setup, words.budget),
-                     cheapest(model, *prices_, words.budget)};
+    const Budget budget = [this](Bytes kept) { return job_->machine_budget_for(kept); };
+    found_.prices = {*prices_, cost_of(model, *prices_, found_.setup, budget), cheapest(model, *prices_, budget)};
   }
   if (!options_.check) return {};
   FORELOAD_ASSIGN(found_.check, check_model(*job_, model));
@@ -284,6 +302,11 @@ Command analyze_command(CLI::App& app) {
       ->add_option("--accelerator", options->accelerator,
                    "What the job computes with: samples/s of one, \"none\", or one of the presets below")
       ->capture_default_str();
+  command
+      ->add_option("--network", options->network,
+                   "What a host gets from the others per second, such as 1GB/s: without it, nothing is predicted of "
+                   "hosts that share their caches")
+      ->check(refuse_empty);
   command
       ->add_option("--prices", options->prices,
                    "File of prices: find the cheapest setup that keeps the accelerator 95 % busy")
