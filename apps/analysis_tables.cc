@@ -49,7 +49,7 @@ bool is_invisible(const JsonNode& row) {
 
 Row measured_row(const JsonNode& row) {
   if (is_invisible(row)) {
-    return {{row["name"].text(), {}},       {"too small to see", {}},    {"–", {}}, {"–", {}},
+    return {{row["name"].text(), {}},    {"too small to see", {}}, {"–", {}}, {"–", {}},
             number_cell(row["windows"]), {row["how"].text(), {}}};
   }
   return {{row["name"].text(), {}},

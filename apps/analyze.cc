@@ -17,6 +17,7 @@
 #include "analyze_check.h"
 #include "analyze_words.h"
 #include "base/clock.h"
+#include "base/event_record.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -24,6 +25,7 @@
 #include "commands.h"
 #include "explain.h"
 #include "help_layout.h"
+#include "lab/run_story.h"
 #include "loader_flags.h"
 #include "probe/planned_job.h"
 #include "progress.h"
@@ -81,6 +83,20 @@ Result<std::optional<Prices>> read_prices(const std::string& path) {
   FORELOAD_ASSIGN(const std::string text, read_whole_file(path, kLongestPrices));
   FORELOAD_ASSIGN(Prices prices, parse_prices(text, path));
   return std::optional(std::move(prices));
+}
+
+// A rate, a preset, or the record of a run: what its learner took while it did not wait. 0: "none".
+Result<double> accelerator_rate(const std::string& text) {
+  Result<Accelerator> given = Accelerator::parse(text);
+  if (given) return given->samples_per_second();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(text, ignored)) {
+    return Error{given.error().code, given.error().message + ", or the record of a run (foreload run --record)"};
+  }
+  FORELOAD_ASSIGN(const std::vector<Event> events, read_event_record(text));
+  const auto rate = events.empty() ? std::nullopt : learner_rate(story_of(events));
+  if (!rate) return Error{Code::kInvalid, fmt::format("{} has too few batches to tell the accelerator's rate", text)};
+  return *rate;
 }
 
 // "1.2GB/s", in bytes per second; 0: nothing was given.
@@ -157,14 +173,14 @@ class Analyzing {
   const Output& output_;
   std::optional<Prices> prices_;
   std::optional<PlannedJob> job_;
-  Accelerator accelerator_ = Accelerator::none();
-  double network_ = 0;  // bytes per second; 0: not given
+  double accelerator_ = 0;  // samples per second; 0: not known
+  double network_ = 0;      // bytes per second; 0: not given
   Analysis found_;
 };
 
 // What is wrong is told before anything is measured.
 Status Analyzing::open() {
-  FORELOAD_ASSIGN(accelerator_, Accelerator::parse(options_.accelerator));
+  FORELOAD_ASSIGN(accelerator_, accelerator_rate(options_.accelerator));
   FORELOAD_ASSIGN(network_, parse_network(options_.network));
   FORELOAD_ASSIGN(prices_, read_prices(options_.prices));
   FORELOAD_TRY(check_report(options_.report));
@@ -184,7 +200,7 @@ Status Analyzing::open() {
 
 MeasureOptions Analyzing::how(Progress& progress, double from, double to) const {
   MeasureOptions how;
-  how.accelerator = accelerator_.samples_per_second();
+  how.accelerator = accelerator_;
   how.network = network_;
   how.stop = [] { return caught_signal() != 0; };
   how.progress = [&progress, from, to](const std::string& stage, double share) {
@@ -236,7 +252,10 @@ Status Analyzing::conclude(const CLI::App& command) {
   found_.first = model.predict(found_.setup, Epochs::kFirst);
   found_.curves = curves(model);
   found_.choices = choices(model);
-  const JobText words = words_of(command, *job_);
+  JobText words = words_of(command, *job_);
+  for (Setting& flag : words.flags) {
+    if (flag.name == "--accelerator" && accelerator_ > 0) flag.value = fmt::format("{:.6g}", accelerator_);
+  }
   found_.remedies = remedies(model, words);
   if (prices_) {
     const Budget budget = [this](Bytes kept) { return job_->machine_budget_for(kept); };
@@ -300,7 +319,8 @@ Command analyze_command(CLI::App& app) {
   command->remove_option(command->get_option("--record"));  // here it is a run that was recorded
   command
       ->add_option("--accelerator", options->accelerator,
-                   "What the job computes with: samples/s of one, \"none\", or one of the presets below")
+                   "What the job computes with: samples/s of one, \"none\", one of the presets below, or the record of "
+                   "a run (run --record): what its learner took")
       ->capture_default_str();
   command
       ->add_option("--network", options->network,

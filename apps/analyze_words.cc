@@ -10,7 +10,7 @@ namespace foreload {
 namespace {
 
 // Of analyze, and not of run.
-constexpr std::array kOwn{"URI",     "--json",   "--help",   "--prices", "--check",
+constexpr std::array kOwn{"URI",      "--json",   "--help",   "--prices", "--check",
                           "--report", "--record", "--chrome", "--network"};
 
 std::string name_of(const CLI::Option& option) {

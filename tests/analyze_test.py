@@ -98,9 +98,13 @@ class BottleneckTest(AnalyzeTest):
         self.assertIn("form", [choice["name"] for choice in report["choices"]])
 
     def test_a_slow_accelerator_does_not_wait(self):
-        prices = self.top / "prices"
+        prices, record = self.top / "prices", self.top / "run.events"
         prices.write_text(PRICES)
-        report = self.analyze("--accelerator", 2, "--prices", prices)
+        few = self.images("few", count=12)
+        self.report("run", few, "--batch", 2, "--accelerator", 2, "--record", record)  # its steps tell its rate
+        report = self.analyze("--accelerator", record, "--prices", prices)
+        self.assertLess(report["prediction"]["accelerator_samples_per_s"], 2.1)
+        self.assertGreater(report["prediction"]["accelerator_samples_per_s"], 0.5)
         self.assert_bound(report, "accelerator")
         self.assertEqual(report["prediction"]["busy"], 1)
         self.assertEqual(report["remedies"], [])

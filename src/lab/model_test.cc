@@ -203,8 +203,7 @@ TEST(ModelTest, WhetherAPartPaysDependsOnTheRate) {
 
 // Records read 60 % and take half of the CPU: 400/0.6 = 667/s from storage, twice the prep.
 TEST(ModelTest, OtherFormsCostWhatWasCompared) {
-  const FormCosts forms{
-      .raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.6)}}}};
+  const FormCosts forms{.raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.6)}}}};
   const JobSetup here = round_setup();
   const Model model(round_numbers(), here, forms);
   JobSetup there = here;

@@ -84,8 +84,7 @@ TEST(PricesTest, TheCheapestHasNoMoreThanItNeeds) {
 
 // One core of crop-addressable records instead of two, and less to read.
 TEST(PricesTest, ItConvertsWhereThatIsCheaper) {
-  const FormCosts forms{
-      .raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.5)}}}};
+  const FormCosts forms{.raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.5)}}}};
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
   const auto best = cheapest(Model(round_numbers(), round_setup(), forms), prices, beside(0));
   ASSERT_TRUE(best.has_value());

@@ -129,11 +129,11 @@ std::optional<Change> more_cores(const Context& in) {
   if (here.threads < here.cores || wanted <= here.cores) return std::nullopt;
   const unsigned each = (wanted - here.cores + here.accelerators - 1) / here.accelerators;
   const unsigned all = here.cores + each * here.accelerators;
-  return Change{.title = fmt::format("{} per accelerator", counted(each, "more core")),
-                .says = fmt::format("{} of a host prepare then; {}", counted(all, "core"),
-                                    basis_of(in.model.prep(), all)),
-                .prep = true,
-                .apply = [all](JobSetup& setup) { setup = with_cores(setup, all); }};
+  return Change{
+      .title = fmt::format("{} per accelerator", counted(each, "more core")),
+      .says = fmt::format("{} of a host prepare then; {}", counted(all, "core"), basis_of(in.model.prep(), all)),
+      .prep = true,
+      .apply = [all](JobSetup& setup) { setup = with_cores(setup, all); }};
 }
 
 // The largest cache that a learner can have on this machine.
@@ -193,12 +193,11 @@ std::optional<Change> one_cache(const Context& in) {
 std::optional<Change> shared_by_hosts(const Context& in) {
   const JobSetup& here = in.here;
   if (here.hosts < 2 || here.partitioned) return std::nullopt;
-  return Change{
-      .title = fmt::format("{} share their caches", counted(here.hosts, "host")),
-      .says = "each keeps other samples and gives them to the others",
-      .flags = {{"--peers", "auto"}},
-      .arguments = {{"peers", quoted("auto")}},
-      .apply = [](JobSetup& setup) { setup.partitioned = true; }};
+  return Change{.title = fmt::format("{} share their caches", counted(here.hosts, "host")),
+                .says = "each keeps other samples and gives them to the others",
+                .flags = {{"--peers", "auto"}},
+                .arguments = {{"peers", quoted("auto")}},
+                .apply = [](JobSetup& setup) { setup.partitioned = true; }};
 }
 
 std::optional<Change> local_disk(const Context& in) {

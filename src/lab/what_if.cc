@@ -137,7 +137,8 @@ Curve storage_curve(const Model& model, const Prediction& now) {
   if (!measured.known()) return curve;
   const double base = measured.value / kMegabyte;
   curve.here = base;
-  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now)); enough && *enough > kLeastStorage) {
+  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now));
+      enough && *enough > kLeastStorage) {
     curve.knee = Knee{*enough / kMegabyte,
                       fmt::format("from {:.0f} MB/s on, no fetch stall in later epochs", *enough / kMegabyte)};
   }
@@ -274,8 +275,7 @@ JobSetup with_cores(JobSetup setup, unsigned cores) {
 }
 
 std::optional<Bytes> smallest_cache(const Model& model, const JobSetup& setup, double rate) {
-  return smallest_cache_where(model, setup,
-                              [&](const Prediction& made) { return made.stalls.rate >= kEnough * rate; });
+  return smallest_cache_where(model, setup, [&](const Prediction& made) { return made.stalls.rate >= kEnough * rate; });
 }
 
 std::optional<unsigned> smallest_cores(const Model& model, const JobSetup& setup, double rate) {

@@ -131,8 +131,9 @@ Result<Measured> Measurement::run() {
   if (network > 0) {
     measured_.network = {.value = network, .low = network, .high = network, .windows = 1};
   } else {
-    lack("network", "it needs a program on both sides, so nothing is predicted of hosts that share their caches: give "
-                    "its rate with --network, such as 1GB/s");
+    lack("network",
+         "it needs a program on both sides, so nothing is predicted of hosts that share their caches: give "
+         "its rate with --network, such as 1GB/s");
   }
   const double rate = allowance_.how().accelerator;
   if (rate > 0) measured_.accelerator = {.value = rate, .low = rate, .high = rate, .windows = 1};

@@ -1,6 +1,7 @@
 // The measurements of `foreload analyze`: what this machine and a dataset give, in repeated short windows over a sample
 // of it that the seed chooses. Nothing is written but the dataset's index, where there is none, and temporary folders,
-// which are gone at every return; time and bytes are bounded; what can not be known stands in Measured::missing with the reason. docs/design/analyze.md says how.
+// which are gone at every return; time and bytes are bounded; what can not be known stands in Measured::missing with
+// the reason. docs/design/analyze.md says how.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,9 @@ Result<Measured> measure(const LoaderOptions& options, const MeasureOptions& how
 
 // One pass over the same samples, in one form, nothing kept, cold where that is possible.
 struct FormRun {
-  std::uint64_t requests = 0;  // to storage: reads, and files opened for one of them
-  Bytes bytes = 0;             // read
-  Bytes stored = 0;            // that the samples take there
+  std::uint64_t requests = 0;        // to storage: reads, and files opened for one of them
+  Bytes bytes = 0;                   // read
+  Bytes stored = 0;                  // that the samples take there
   std::vector<ReadAt> read_share{};  // of a sample, that a loader reads which has come to know the storage
   double cpu_seconds = 0;
   double samples_per_s = 0;

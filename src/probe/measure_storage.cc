@@ -206,8 +206,8 @@ Status StorageMeasurement::cold() {
     best = std::max(best, last.bytes_per_s.value);
     if (idle == kIdleDoublings) break;
     if (allowance_.used() > kDepthsTime && depth < deepest) {
-      lack("storage, more at once", fmt::format("the time for it ended after {} at once, which may be too few",
-                                                counted(depth, "read")));
+      lack("storage, more at once",
+           fmt::format("the time for it ended after {} at once, which may be too few", counted(depth, "read")));
       break;
     }
   }

@@ -46,7 +46,8 @@ constexpr std::time_t kSettled = 60;  // seconds after which a fresh mark is loc
 bool is_left_behind(const std::filesystem::path& folder) {
   struct stat found {};
   if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()) return false;
-  const Descriptor mark(::open((folder / TemporaryFolder::kMark).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  const Descriptor mark(
+      ::open((folder / TemporaryFolder::kMark).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!mark.valid() || ::fstat(mark.get(), &found) != 0) return false;
   const bool is_ours = S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_size == 0;
   return is_ours && std::time(nullptr) - found.st_mtime >= kSettled && ::flock(mark.get(), LOCK_EX | LOCK_NB) == 0;
