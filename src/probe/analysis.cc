@@ -1,5 +1,6 @@
 // The order of the measurements: storage first, while nothing of the dataset has been touched; then the page cache,
-// which is warm by then; then a specimen is copied, and prep, memory and disk tier are measured with it.
+// which is warm by then; then a specimen is copied, and memory tier, prep and disk tier are measured with it: what
+// takes little time comes first, so that there is some left for it.
 #include "probe/analysis.h"
 
 #include <fmt/format.h>
@@ -80,9 +81,9 @@ Status Measurement::measure_prep() {
     FORELOAD_TRY(specimen_->convert("record", true, allowance_));
   }
   const LoaderOptions small = specimen_->options(options_, dataset);
+  FORELOAD_TRY(keep("memory tier", measure_memory(small, allowance_, measured_)));
   FORELOAD_TRY(keep("prep, by stage", measure_stages(small, allowance_, measured_)));
-  FORELOAD_TRY(keep("prep", measure_threads(small, options_.workers, allowance_, measured_)));
-  return keep("memory tier", measure_memory(small, allowance_, measured_));
+  return keep("prep", measure_threads(small, options_.workers, allowance_, measured_));
 }
 
 Status Measurement::measure_disk() {
@@ -100,7 +101,7 @@ Status Measurement::measure_disk() {
   FORELOAD_TRY(window());  // fills the queue
   const WindowRule rule{.most = kDiskWindows - 1};
   FORELOAD_ASSIGN(measured_.disk, repeat_windows(allowance_, allowance_.deadline(kDiskTime), window, rule));
-  if (!measured_.disk.known()) return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
+  if (!measured_.disk.known()) return no_time_left();
   return {};
 }
 
@@ -121,10 +122,9 @@ Status Measurement::measure_network() {
 }
 
 void Measurement::measure_share() {
-  double rate = 0;
-  for (const StorageAt& at : measured_.storage) rate = std::max(rate, at.bytes_per_s.value);
-  if (rate == 0) return;
-  if (auto share = measure_read_share(source_, options_, rate)) measured_.read_share = *share;
+  const Figure storage = best_storage(measured_.storage);
+  if (!storage.known()) return;
+  if (auto shares = measure_read_shares(source_, options_, storage.value)) measured_.read_share = std::move(*shares);
 }
 
 Result<Measured> Measurement::run() {
@@ -147,10 +147,16 @@ Result<Measured> Measurement::run() {
   } else {
     FORELOAD_TRY(keep("disk tier", measure_disk()));
   }
-  if (allowance_.how().peers) {
+  const double network = allowance_.how().network;
+  if (network > 0) {
+    measured_.network = {.value = network, .low = network, .high = network, .windows = 1};
+  } else if (allowance_.how().peers) {
     FORELOAD_TRY(keep("network", measure_network()));
   } else {
-    lack("network", "no other hosts were given: --peers HOST:PORT,…");
+    lack(
+        "network",
+        "nothing is predicted of hosts that share their caches: name them with --peers while their agents run, or give "
+        "the rate with --network, such as 1GB/s");
   }
   const double rate = allowance_.how().accelerator;
   if (rate > 0) measured_.accelerator = {.value = rate, .low = rate, .high = rate, .windows = 1};
