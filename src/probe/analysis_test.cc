@@ -178,10 +178,11 @@ TEST_F(PhotosTest, WhatComesFromMemoryIsAShareOfWholeSamples) {
   LoaderOptions slow = options();
   slow.dataset.assign(16, records.path("r"));
   slow.storage = "10MB/s";
+  slow.chain = {random_resized_crop(64, {0.05, 0.1})};  // a third of the rows
   slow.rewrite = Rewrite::kOff;
   const auto rate = measured_rate(slow, {.cached = 0.5, .most_epochs = 3, .time = 1s});
   ASSERT_TRUE(rate.ok()) << rate.error().message;
-  EXPECT_NEAR(rate->cached, 0.5, 0.06);
+  EXPECT_NEAR(rate->cached, 0.5, 0.1);
 }
 
 TEST(AnalysisTest, EmulatedStorageComesOutAsItsRate) {
