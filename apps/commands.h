@@ -11,6 +11,7 @@ Command convert_command(CLI::App& app);
 Command run_command(CLI::App& app);
 Command bench_command(CLI::App& app);
 Command analyze_command(CLI::App& app);
+Command simulate_command(CLI::App& app);
 Command agent_command(CLI::App& app);
 Command top_command(CLI::App& app);
 Command doctor_command(CLI::App& app);

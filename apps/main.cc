@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   const std::vector<foreload::Command> commands{
       foreload::generate_command(app), foreload::index_command(app),   foreload::convert_command(app),
       foreload::run_command(app),      foreload::analyze_command(app), foreload::bench_command(app),
-      foreload::agent_command(app),    foreload::top_command(app),     foreload::doctor_command(app),
+      foreload::simulate_command(app), foreload::agent_command(app),   foreload::top_command(app),
+      foreload::doctor_command(app),
   };
   return foreload::run_command_line(app, commands, argc, argv);
 }

@@ -38,6 +38,10 @@ add_library(foreload_commands OBJECT
   apps/run.cc
   apps/signal_watch.cc
   apps/signals.cc
+  apps/simulate.cc
+  apps/simulate_json.cc
+  apps/simulate_page.cc
+  apps/simulate_presets.cc
   apps/stream_hash.cc
   apps/streams.cc
   apps/subset.cc

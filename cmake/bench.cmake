@@ -42,3 +42,11 @@ FORELOAD_CLI='$<TARGET_FILE:foreload_cli>' exec /usr/bin/python3 -B '${CMAKE_CUR
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
   add_dependencies(benchmarks foreload_cli)
 endif()
+if(FORELOAD_BENCHMARKS AND FORELOAD_APPS)
+  # Real runs against their simulation.
+  file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/bench/simulate
+    CONTENT "#!/bin/sh
+FORELOAD_CLI='$<TARGET_FILE:foreload_cli>' exec /usr/bin/python3 -B '${CMAKE_CURRENT_SOURCE_DIR}/bench/simulate.py' \"$@\"
+"
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endif()

@@ -14,7 +14,7 @@ add_test(NAME readme_table COMMAND ${FORELOAD_INTERPRETER} ${CMAKE_CURRENT_SOURC
 set_tests_properties(check_finds_violations readme_table PROPERTIES LABELS check)
 
 # tests/NAME_test.py judge the command from outside; with FORELOAD_SOAK=1 in full length. One that measures rates, or has hosts with deadlines, runs alone.
-foreach(name analyze cluster cluster_disk cluster_net hashes kill signals bad_input paths memory storage convert disk object_store order remote host host_limits host_life metrics doctor recorded_runs)
+foreach(name analyze cluster cluster_disk cluster_net hashes kill signals bad_input paths memory storage convert disk object_store order remote host host_limits host_life metrics doctor recorded_runs simulate)
   add_test(NAME ${name} COMMAND ${FORELOAD_INTERPRETER} -B ${CMAKE_CURRENT_SOURCE_DIR}/tests/${name}_test.py $<TARGET_FILE:foreload_cli>)
   set_tests_properties(${name} PROPERTIES LABELS program)
 endforeach()

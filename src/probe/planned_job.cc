@@ -42,7 +42,16 @@ Result<PlannedJob> PlannedJob::open(const LoaderOptions& options) {
   FORELOAD_ASSIGN(const SizedPlan sized,
                   size_memory(job.options_, *job.source_, job.chain_, *job.stream_, job.threads_));
   job.budget_ = sized.budget;
+  job.room_ = sized.memory.home;
+  job.longest_ = sized.longest_sample;
+  job.growth_ = sized.memory.growth;
   return job;
+}
+
+Bytes PlannedJob::footprint(SampleId id) const {
+  const Bytes length = source_->length(id);
+  if (length == 0 || length > longest_) return 0;
+  return Arena::footprint(growth_ ? Arena::grown(length) : length);
 }
 
 Form PlannedJob::form() const {

@@ -33,6 +33,10 @@ class PlannedJob {
   // Bytes of samples that one learner would keep with this budget, if it keeps any; nothing: it is too small to load
   // anything.
   std::optional<Bytes> kept(Bytes budget) const;
+  // Room for homes with the budget that the job has, and what a sample takes of it; 0: it can not be kept. The
+  // placement of a loader is planned by these.
+  Bytes room() const { return room_; }
+  Bytes footprint(SampleId id) const;
   // The smallest budget of a learner that keeps so many; what the machine does not have is extrapolated.
   Bytes budget_for(Bytes kept) const;
   // The same of all learners of this machine: each has its own, unless they share one.
@@ -54,6 +58,9 @@ class PlannedJob {
   std::optional<Stream> stream_;
   unsigned threads_ = 1;
   Bytes budget_ = 0;
+  Bytes room_ = 0;
+  Bytes longest_ = 0;    // sample that is kept
+  bool growth_ = false;  // homes have room for samples that are coded again
   bool is_image_ = false;
 };
 
