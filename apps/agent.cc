@@ -213,9 +213,24 @@ Result<Json> write_credentials(const std::string& folder, const Output& output) 
   return Json{{"credentials", folder}};
 }
 
+Status check_transport(const AgentOptions& options) {
+  const bool given = !options.peers.peers.empty();
+  const bool keys = !options.peers.credentials.empty();
+  if (options.transport == "mpi" && (given || keys)) {
+    return Error{
+        Code::kInvalid,
+        fmt::format("{} is for --transport grpc: over MPI the peers are the processes that mpirun started, and "
+                    "the launcher is trusted; leave it out",
+                    given ? "--peers" : "--credentials")};
+  }
+  if (keys && !given) return Error{Code::kInvalid, "--credentials is for hosts with peers: give --peers, too"};
+  return {};
+}
+
 Result<Json> run_agent(const AgentOptions& options, const Output& output) {
   if (!options.new_credentials.empty()) return write_credentials(options.new_credentials, output);
   if (options.host.empty()) return Error{Code::kInvalid, "--host is missing: name the host to join"};
+  FORELOAD_TRY(check_transport(options));
   if (options.status) return status(options, output);
   return options.with_members ? serve_members(options, output) : serve(options, output);
 }
@@ -246,8 +261,7 @@ void add_peer_flags(CLI::App& command, AgentOptions& options) {
   command
       .add_option("--credentials", options.peers.credentials,
                   "Folder made by --make-credentials; without it, peers must be on this machine")
-      ->check(refuse_empty)
-      ->needs(peers);
+      ->check(refuse_empty);
   CLI::Option* const disk =
       command
           .add_option("--disk", options.peers.disk,

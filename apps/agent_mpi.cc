@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -73,7 +75,11 @@ class MpiAgentPeers final : public AgentPeers {
   }
   std::vector<std::string> take_warnings() override {
     MutexLock lock(mutex_);
-    return office_ ? office_->take_warnings() : std::vector<std::string>();
+    std::vector<std::string> all = std::exchange(warnings_, {});
+    for (std::string& text : office_ ? office_->take_warnings() : std::vector<std::string>()) {
+      all.push_back(std::move(text));
+    }
+    return all;
   }
   std::optional<Error> failure() const override {
     MutexLock lock(mutex_);
@@ -130,13 +136,23 @@ class MpiAgentPeers final : public AgentPeers {
           std::ranges::find(lists->arenas, stream->card.homes, [](const auto& kept) { return kept->id(); });
       if (arena == lists->arenas.end() || exposed_.contains((*arena)->id())) continue;
       const std::span<const std::byte> memory = (*arena)->arena().memory();
-      if (!mpi_->expose(stream->card.peers, memory, (*arena)->samples()).ok()) continue;
+      if (const Status shown = mpi_->expose(stream->card.peers, memory, (*arena)->samples()); !shown.ok()) {
+        warn_once((*arena)->id(), shown.error());
+        continue;
+      }
       exposed_[(*arena)->id()] = {stream->card.peers, *arena};
     }
     std::erase_if(exposed_, [&](const auto& entry) {
       const bool is_kept = std::ranges::find(lists->arenas, entry.second.arena) != lists->arenas.end();
       return !is_kept && mpi_->withdraw(entry.second.key, now() + kRelease);
     });
+  }
+
+  // It is tried again: others may be withdrawn. kInvalid: the one before it has not been withdrawn yet.
+  void warn_once(ObjectId arena, const Error& error) {
+    if (error.code == Code::kInvalid || !told_.insert(arena).second) return;
+    MutexLock lock(mutex_);
+    warnings_.push_back(error.message);
   }
 
   struct Shown {
@@ -149,9 +165,11 @@ class MpiAgentPeers final : public AgentPeers {
   PeerCard card_;
   std::unique_ptr<Inventory> inventory_;
   std::map<ObjectId, Shown> exposed_;
+  std::set<ObjectId> told_;  // arenas that could not be
   std::unique_ptr<MpiPeers> mpi_;
   mutable Mutex mutex_;
   std::unique_ptr<Office> office_ FORELOAD_GUARDED_BY(mutex_);
+  std::vector<std::string> warnings_ FORELOAD_GUARDED_BY(mutex_);
   std::vector<std::string> news_ FORELOAD_GUARDED_BY(mutex_);
   std::optional<Error> failure_ FORELOAD_GUARDED_BY(mutex_);
   std::atomic<bool> stopping_{false};

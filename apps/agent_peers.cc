@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <random>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,10 +20,13 @@
 #include "peers/arena_shelf.h"
 #include "peers/credentials.h"
 #include "peers/disk_shelf.h"
+#include "peers/host_port.h"
 #include "peers/inventory.h"
 #include "peers/meet.h"
 #include "peers/meeting.h"
+#include "peers/noise_shelf.h"
 #include "peers/office.h"
+#include "peers/peer_rate.h"
 #include "peers/peers_grpc.h"
 #include "peers/places.h"
 #include "serve/metrics_page.h"
@@ -109,6 +113,7 @@ class GrpcAgentPeers final : public AgentPeers {
       FORELOAD_ASSIGN(disks_, DiskShelf::open(room));
     }
     shelf_.emplace(*inventory_, disks_.get());
+    noise_.emplace(*shelf_);
     const auto greet = [this](const Hello& hello) {
       HelloAnswer answer = meeting_.greet(hello);
       GrpcPeers* peers = greeting_.load();
@@ -118,7 +123,7 @@ class GrpcAgentPeers final : public AgentPeers {
       return answer;
     };
     FORELOAD_ASSIGN(server_, listen_patiently([&] {
-                      return GrpcServer::listen({.address = places.listen, .credentials = credentials}, *shelf_, greet);
+                      return GrpcServer::listen({.address = places.listen, .credentials = credentials}, *noise_, greet);
                     }));
     meeting_.served(server_->address());
     FORELOAD_ASSIGN(peers_, GrpcPeers::open({places.addresses, credentials, meeting_.own()}));
@@ -173,6 +178,17 @@ class GrpcAgentPeers final : public AgentPeers {
            end("wrong", peer.wrong);
            end("unreachable", peer.unreachable);
          });
+    page.family("foreload_peer_refused_calls_total", MetricKind::kCounter,
+                "Calls of others that were not served, by why.");
+    const GrpcRefusals refused = server_->refusals();
+    const auto why = [&](std::string_view name, std::uint64_t count) {
+      page.series(fmt::format(",why=\"{}\"", name), static_cast<double>(count));
+    };
+    why("stranger", refused.strangers);
+    why("malformed", refused.malformed);
+    why("version", refused.versions);
+    why("unknown_plan", refused.unknown);
+    why("hello", refused.hellos);
     return page.take();
   }
 
@@ -211,6 +227,7 @@ class GrpcAgentPeers final : public AgentPeers {
   std::unique_ptr<Inventory> inventory_;
   std::unique_ptr<DiskShelf> disks_;  // null: this host has no homes on disk
   std::optional<ArenaShelf> shelf_;
+  std::optional<NoiseShelf> noise_;  // in front of it
   std::unique_ptr<GrpcPeers> peers_;
   std::atomic<GrpcPeers*> greeting_{nullptr};  // null: not open yet
   std::unique_ptr<GrpcServer> server_;
@@ -222,7 +239,34 @@ class GrpcAgentPeers final : public AgentPeers {
   std::vector<Thread> threads_;  // one: it meets the others
 };
 
+Result<std::optional<PeerCredentials>> credentials_of(const std::string& folder) {
+  if (folder.empty()) return std::optional<PeerCredentials>();
+  FORELOAD_ASSIGN(PeerCredentials found, load_credentials(folder));
+  return std::optional(std::move(found));
+}
+
+// Whoever measures may stand beside the job's hosts: then all of them are others.
+Result<std::vector<std::string>> other_hosts(const std::string& peers) {
+  auto places = find_places({.peers = peers == "auto" ? "" : peers, .learners = 1}, real_surroundings());
+  if (places.ok() || peers == "auto") return places.ok() ? Result(std::move(places->addresses)) : places.error();
+  std::vector<std::string> addresses;
+  std::istringstream words(peers);
+  for (std::string word; std::getline(words, word, ',');) {
+    FORELOAD_ASSIGN(const HostPort one, HostPort::parse(word, kPeerPort));
+    addresses.push_back(one.text());
+  }
+  return addresses;
+}
+
 }  // namespace
+
+Result<MeasurePeers> open_peer_rate(const std::string& peers, const std::string& credentials) {
+  FORELOAD_ASSIGN(const auto shown, credentials_of(credentials));
+  FORELOAD_ASSIGN(auto addresses, other_hosts(peers));
+  FORELOAD_ASSIGN(PeerRate rate, PeerRate::open(std::move(addresses), shown));
+  const auto shared = std::make_shared<PeerRate>(std::move(rate));
+  return MeasurePeers([shared](Bytes length, Duration time) { return shared->measure(length, time); });
+}
 
 Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> member, const AgentPeersOptions& options) {
   const Surroundings around = real_surroundings();
@@ -231,10 +275,7 @@ Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> mem
                                                     .learners = options.learners,
                                                     .listen = options.listen},
                                                    around));
-  std::optional<PeerCredentials> credentials;
-  if (!options.credentials.empty()) {
-    FORELOAD_ASSIGN(credentials, load_credentials(options.credentials));
-  }
+  FORELOAD_ASSIGN(const auto credentials, credentials_of(options.credentials));
   FORELOAD_ASSIGN(RosterBoard board, RosterBoard::post(member, places.addresses.size()));
   FORELOAD_ASSIGN(const Bytes each, disk_each(options, places.learners));
   const Hello own = hello_of(places, job_name(around), member->control().budget(), each * places.learners);

@@ -1,6 +1,7 @@
 // An agent's part in a job over several hosts: it meets the others, serves them, and fetches from them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,5 +36,10 @@ class AgentPeers {
 // Listens, and meets the others in the background. kMismatch: another agent of this host does that. kInvalid: this
 // program has no transport, or the options do not say who the hosts are.
 Result<std::unique_ptr<AgentPeers>> open_agent_peers(std::shared_ptr<Member> member, const AgentPeersOptions& options);
+
+// Bytes per second that come from other hosts in samples of that length, measured for about that time.
+using MeasurePeers = std::function<Result<double>(Bytes length, Duration time)>;
+// `peers` as of AgentPeersOptions; their agents run. kInvalid: as of open_agent_peers, or there is no other host.
+Result<MeasurePeers> open_peer_rate(const std::string& peers, const std::string& credentials);
 
 }  // namespace foreload

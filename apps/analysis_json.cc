@@ -21,8 +21,8 @@ Json stalls_json(const Stalls& stalls, bool has_accelerator) {
           {"bound", bound_name(stalls.bound)},
           {"utilisation", busy},
           {"busy", busy},
-          {"fetch_stall", stalls.fetch},
-          {"prep_stall", stalls.prep}};
+          {"fetch_stall", has_accelerator ? Json(stalls.fetch) : Json()},
+          {"prep_stall", has_accelerator ? Json(stalls.prep) : Json()}};
 }
 
 class MeasuredRows {
@@ -56,15 +56,18 @@ Json measured_json(const Measured& m) {
   MeasuredRows rows;
   for (const StorageAt& at : m.storage) {
     rows.add(fmt::format("storage, {} at once", at.depth), "storage", at.bytes_per_s, kMega, "MB/s",
-             "whole samples in random order, past or without the page cache");
+             "whole samples in random order, " + m.storage_how);
   }
   rows.add("storage, in a row", "storage", m.sequential, kMega, "MB/s", "samples one after the other");
-  rows.add("read of a sample that is not kept", "storage", m.read_share, 100, "%",
-           "share of its bytes that its crop needs");
+  const Figure storage = best_storage(m.storage);
+  if (storage.known() && !m.read_share.empty()) {
+    rows.add("read of a sample that is not kept", "storage", read_share_at(m.read_share, storage.value), 100, "%",
+             "share of its bytes that its crop needs, where the second request for it pays");
+  }
   rows.add("page cache", "cache", m.page_cache, kMega, "MB/s", "the same files again");
   rows.add("memory tier", "cache", m.memory, kMega, "MB/s", "samples from memory into batches, as they are");
   rows.add("disk tier", "cache", m.disk, kMega, "MB/s", "random samples of the disk cache");
-  rows.add("between hosts", "network", m.network, kMega, "MB/s", "samples of other hosts");
+  rows.add("between hosts", "network", m.network, kMega, "MB/s", "as given");
   for (const PrepStage& stage : m.stages)
     rows.add(stage.name, "prep", stage.seconds, 1e3, "ms", how_of_stage(stage.name));
   for (const PrepAt& at : m.prep) {
@@ -109,6 +112,7 @@ Json prediction_json(const Analysis& a) {
   const Json whole = stalls_json(a.later->stalls, has_accelerator);
   Json json{{"samples_per_s", whole["samples_per_s"]}, {"low", number(a.later->low)}, {"high", number(a.later->high)}};
   json.update(whole);
+  json["assumes"] = a.later->assumes.empty() ? Json() : Json(a.later->assumes);
   json["first_epoch"] = a.first ? stalls_json(a.first->stalls, has_accelerator) : Json();
   json["fetch_samples_per_s"] = number(a.later->fetch);
   json["prep_samples_per_s"] = number(a.later->prep);

@@ -57,6 +57,8 @@ Element lead_of(const JsonNode& analysis) {
   if (rate && first && *first < 0.98 * *rate) {
     text += fmt::format(" The first epoch, in which nothing is cached yet, runs at {}.", short_number(*first));
   }
+  const std::string assumes = prediction["assumes"].text();
+  if (rate && !assumes.empty()) text += " Assumed: " + assumes + ".";
   return Element("p").set("class", "lead").text(text, 2 * kLongestText);
 }
 
@@ -74,7 +76,7 @@ Element key_figures(const JsonNode& analysis) {
   list.set("class", "key");
   const std::string range = range_text(prediction);
   add_key(list, "Predicted rate", rate_of(prediction["samples_per_s"]),
-          range.empty() ? "" : range + " with 95\u00A0% confidence");
+          range.empty() ? "" : range + " by the 95\u00A0% ranges of the measurements");
   add_key(list, has_several_accelerators(analysis) ? "Accelerators busy" : "Accelerator busy",
           share_of(prediction["utilisation"]), "from the second epoch on");
   add_key(list, "In the first epoch", share_of(prediction["first_epoch"]["utilisation"]), "busy, with empty caches");

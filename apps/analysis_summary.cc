@@ -67,6 +67,7 @@ void print_prediction(const Analysis& a, const Output& output) {
     output.line("  [{}] # busy {}, = prep stall {}, . fetch stall {}", bar_of(stalls), percent(stalls.busy),
                 percent(stalls.prep), percent(stalls.fetch));
   }
+  if (!a.later->assumes.empty()) output.line("  Assumed: {}", a.later->assumes);
   output.line("  fetching could do {}, prep {}, the accelerator {}", rate_text(a.later->fetch),
               rate_text(a.later->prep), rate_text(a.later->accelerator));
 }
@@ -80,9 +81,8 @@ std::string figure_text(const char* name, const Figure& figure, double scale, co
 void print_measured(const Analysis& a, const Output& output) {
   const Measured& m = a.measured;
   std::vector<std::string> parts;
-  const auto best = std::ranges::max_element(m.storage, {}, [](const StorageAt& at) { return at.bytes_per_s.value; });
-  if (best != m.storage.end() && best->bytes_per_s.known())
-    parts.push_back(figure_text("storage", best->bytes_per_s, 1e-6, "MB/s"));
+  const Figure storage = best_storage(m.storage);
+  if (storage.known()) parts.push_back(figure_text("storage", storage, 1e-6, "MB/s"));
   if (m.page_cache.known()) parts.push_back(figure_text("page cache", m.page_cache, 1e-6, "MB/s"));
   if (m.memory.known()) parts.push_back(figure_text("memory", m.memory, 1e-6, "MB/s"));
   if (m.disk.known()) parts.push_back(figure_text("disk", m.disk, 1e-6, "MB/s"));

@@ -42,7 +42,16 @@ Cell range_cell(const JsonNode& row) {
   return {"", {row["low"].shown_as(short_number(*low)), row["high"].shown_as(short_number(*high))}};
 }
 
+// A difference of two measurements that is not there.
+bool is_invisible(const JsonNode& row) {
+  return row["unit"].text() == "ms" && row["value"].number() == 0.0;
+}
+
 Row measured_row(const JsonNode& row) {
+  if (is_invisible(row)) {
+    return {{row["name"].text(), {}},    {"too small to see", {}}, {"–", {}}, {"–", {}},
+            number_cell(row["windows"]), {row["how"].text(), {}}};
+  }
   return {{row["name"].text(), {}},
           number_cell(row["value"], row["unit"].text()),
           range_cell(row),

@@ -12,11 +12,13 @@
 #include <optional>
 
 #include "accelerator.h"
+#include "agent_peers.h"
 #include "analysis.h"
 #include "analysis_page.h"
 #include "analyze_check.h"
 #include "analyze_words.h"
 #include "base/clock.h"
+#include "base/event_record.h"
 #include "base/files.h"
 #include "base/machine.h"
 #include "base/text.h"
@@ -24,6 +26,7 @@
 #include "commands.h"
 #include "explain.h"
 #include "help_layout.h"
+#include "lab/run_story.h"
 #include "loader_flags.h"
 #include "probe/planned_job.h"
 #include "progress.h"
@@ -54,6 +57,7 @@ constexpr Bytes kFormsBytes = 250'000'000;
 
 struct AnalyzeOptions {
   std::string accelerator = "none";
+  std::string network;
   std::string prices;
   std::string report;
   std::vector<std::string> records;
@@ -82,6 +86,34 @@ Result<std::optional<Prices>> read_prices(const std::string& path) {
   return std::optional(std::move(prices));
 }
 
+// A rate, a preset, or the record of a run: what its learner took while it did not wait. 0: "none".
+Result<double> accelerator_rate(const std::string& text) {
+  Result<Accelerator> given = Accelerator::parse(text);
+  if (given) return given->samples_per_second();
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(text, ignored)) {
+    return Error{given.error().code, given.error().message + ", or the record of a run (foreload run --record)"};
+  }
+  FORELOAD_ASSIGN(const std::vector<Event> events, read_event_record(text));
+  const auto rate = events.empty() ? std::nullopt : learner_rate(story_of(events));
+  if (!rate) return Error{Code::kInvalid, fmt::format("{} has too few batches to tell the accelerator's rate", text)};
+  return *rate;
+}
+
+// "1.2GB/s", in bytes per second; 0: nothing was given.
+Result<double> parse_network(std::string_view text) {
+  if (text.empty()) return 0.0;
+  std::string_view amount = text;
+  if (amount.ends_with("/s")) amount.remove_suffix(2);
+  const auto bytes = parse_bytes(amount);
+  if (!bytes || *bytes == 0) {
+    return Error{Code::kInvalid,
+                 fmt::format("--network {}: no rate; bytes that a host gets from others per second, such as 1GB/s",
+                             text.substr(0, 40))};
+  }
+  return static_cast<double>(*bytes);
+}
+
 // Whether a file can be made there: better known before a minute of measuring than after it.
 Status check_report(const std::string& path) {
   if (path.empty()) return {};
@@ -98,7 +130,7 @@ FormCost form_cost(const FormRun& run, std::uint64_t samples) {
   if (!run.known() || samples == 0) return {};
   const auto count = static_cast<double>(samples);
   const double stored = static_cast<double>(run.stored) / count;
-  return {run.read_share * stored, run.cpu_seconds / count, stored};
+  return {run.cpu_seconds / count, stored, run.read_share};
 }
 
 FormCosts form_costs(const std::optional<Forms>& forms) {
@@ -142,13 +174,15 @@ class Analyzing {
   const Output& output_;
   std::optional<Prices> prices_;
   std::optional<PlannedJob> job_;
-  Accelerator accelerator_ = Accelerator::none();
+  double accelerator_ = 0;  // samples per second; 0: not known
+  double network_ = 0;      // bytes per second; 0: not given
   Analysis found_;
 };
 
 // What is wrong is told before anything is measured.
 Status Analyzing::open() {
-  FORELOAD_ASSIGN(accelerator_, Accelerator::parse(options_.accelerator));
+  FORELOAD_ASSIGN(accelerator_, accelerator_rate(options_.accelerator));
+  FORELOAD_ASSIGN(network_, parse_network(options_.network));
   FORELOAD_ASSIGN(prices_, read_prices(options_.prices));
   FORELOAD_TRY(check_report(options_.report));
   Progress progress("indexing", "samples", 0);
@@ -167,7 +201,8 @@ Status Analyzing::open() {
 
 MeasureOptions Analyzing::how(Progress& progress, double from, double to) const {
   MeasureOptions how;
-  how.accelerator = accelerator_.samples_per_second();
+  how.accelerator = accelerator_;
+  how.network = network_;
   how.stop = [] { return caught_signal() != 0; };
   how.progress = [&progress, from, to](const std::string& stage, double share) {
     progress.set(static_cast<std::uint64_t>(100 * (from + (to - from) * share)), stage);
@@ -185,6 +220,11 @@ Status Analyzing::measure_all() {
   MeasureOptions first = how(progress, 0, images ? 0.7 : 1);
   first.time = kMeasureTime;
   first.most_bytes = kMeasureBytes;
+  if (!loading_.peers.empty()) {
+    auto rate = open_peer_rate(loading_.peers, loading_.credentials);
+    first.peers =
+        rate.ok() ? *rate : MeasurePeers([why = rate.error()](Bytes, Duration) { return Result<double>(why); });
+  }
   FORELOAD_ASSIGN(found_.measured, measure(loading_, first));
   note_assumptions(loading_, load, found_.measured);
   found_.bytes_read = found_.measured.bytes_read;
@@ -199,7 +239,7 @@ Status Analyzing::measure_forms(Progress& progress) {
   MeasureOptions second = how(progress, 0.7, 1);
   second.time = kFormsTime;
   second.most_bytes = kFormsBytes;
-  for (const StorageAt& at : found_.measured.storage) second.storage = std::max(second.storage, at.bytes_per_s.value);
+  second.storage = best_storage(found_.measured.storage).value;
   Result<Forms> forms = compare_forms(loading_, second);
   if (!forms && forms.error().code == Code::kCancelled) return std::move(forms).error();
   if (!forms) {
@@ -218,11 +258,14 @@ Status Analyzing::conclude(const CLI::App& command) {
   found_.first = model.predict(found_.setup, Epochs::kFirst);
   found_.curves = curves(model);
   found_.choices = choices(model);
-  const JobText words = words_of(command, *job_);
+  JobText words = words_of(command, *job_);
+  for (Setting& flag : words.flags) {
+    if (flag.name == "--accelerator" && accelerator_ > 0) flag.value = fmt::format("{:.6g}", accelerator_);
+  }
   found_.remedies = remedies(model, words);
   if (prices_) {
-    found_.prices = {*prices_, cost_of(model, *prices_, found_.setup, words.budget),
-                     cheapest(model, *prices_, words.budget)};
+    const Budget budget = [this](Bytes kept) { return job_->machine_budget_for(kept); };
+    found_.prices = {*prices_, cost_of(model, *prices_, found_.setup, budget), cheapest(model, *prices_, budget)};
   }
   if (!options_.check) return {};
   FORELOAD_ASSIGN(found_.check, check_model(*job_, model));
@@ -282,8 +325,14 @@ Command analyze_command(CLI::App& app) {
   command->remove_option(command->get_option("--record"));  // here it is a run that was recorded
   command
       ->add_option("--accelerator", options->accelerator,
-                   "What the job computes with: samples/s of one, \"none\", or one of the presets below")
+                   "What the job computes with: samples/s of one, \"none\", one of the presets below, or the record of "
+                   "a run (run --record): what its learner took")
       ->capture_default_str();
+  command
+      ->add_option("--network", options->network,
+                   "What a host gets from the others per second, such as 1GB/s: without it, nothing is predicted of "
+                   "hosts that share their caches")
+      ->check(refuse_empty);
   command
       ->add_option("--prices", options->prices,
                    "File of prices: find the cheapest setup that keeps the accelerator 95 % busy")

@@ -55,15 +55,14 @@ std::uint64_t Check::samples_for(double rate) const {
 
 JobSetup Check::setup_of(const Point& point, Bytes bytes) const {
   JobSetup setup = model_.here();
-  setup.hosts = setup.accelerators = 1;
+  setup.hosts = setup.accelerators = 1;  // learners share nothing here
   setup.threads = job_.threads();
   setup.partitioned = false;
   setup.disk = setup.disk_before = 0;
-  setup.cache = static_cast<Bytes>(point.cached * static_cast<double>(bytes));
-  if (point.cached == 0) setup.policy = CachePolicy::kPageCache;
+  setup.caches = 1;
   setup.storage = point.storage;
   if (point.storage) setup.page_cache = 0;
-  return setup;
+  return with_hits(setup, point.cached, bytes);
 }
 
 Result<CheckedPoint> Check::run(const Point& point) const {

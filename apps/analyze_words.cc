@@ -10,7 +10,8 @@ namespace foreload {
 namespace {
 
 // Of analyze, and not of run.
-constexpr std::array kOwn{"URI", "--json", "--help", "--prices", "--check", "--report", "--record", "--chrome"};
+constexpr std::array kOwn{"URI",      "--json",   "--help",   "--prices", "--check",
+                          "--report", "--record", "--chrome", "--network"};
 
 std::string name_of(const CLI::Option& option) {
   return option.get_lnames().empty() ? option.get_name() : "--" + option.get_lnames().front();
@@ -98,6 +99,7 @@ JobText words_of(const CLI::App& command, const PlannedJob& job) {
     words.bytes_arguments = {{"dtype", literal("u8")}, {"transform", literal(bytes)}};
   }
   words.has_host = !job.options().host.empty();
+  words.memory = job.budget();
   words.machine_memory = available_memory();
   words.budget = [&job](Bytes kept) { return job.budget_for(kept); };
   return words;

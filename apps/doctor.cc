@@ -173,13 +173,10 @@ void print(const Findings& findings, bool all, const Output& output) {
     }
     output.line("{:<7} {}: {}", severity_name(one.severity), one.what, one.found);
     if (one.severity == Severity::kOk) continue;
-    if (one.severity == Severity::kNote && !all) continue;
     if (!one.cost.empty()) output.line("{:<7}   {}", "", one.cost);
     if (!one.mend.empty()) output.line("{:<7}   → {}", "", one.mend);
   }
   if (!fine.empty()) output.line("{:<7} {}", "ok", fmt::join(fine, ", "));
-  const bool notes = std::ranges::any_of(findings, [](const Finding& one) { return one.severity == Severity::kNote; });
-  if (!all && notes) output.line("--all says what notes mean, and what to do");
 }
 
 Json findings_json(const Findings& findings) {
@@ -233,7 +230,7 @@ Command doctor_command(CLI::App& app) {
   add_number(*command, "--samples", options->most, "How many samples are looked into", {.least = 1, .most = 1'000'000});
   add_number(*command, "--seed", options->seed, "Which ones");
   options->tokens.declare(*command);
-  command->add_flag("--all", options->all, "Show also what is in order, and what notes mean");
+  command->add_flag("--all", options->all, "Show also what is in order");
   return {command, [options](const Output& output) { return run(*options, output); }};
 }
 

@@ -45,6 +45,7 @@ struct LoaderFlags::Texts {
   std::string decode = "exact";
   std::string rewrite = "auto";
   std::string eviction = "static";
+  std::string transport = "grpc";
   std::string assignment = "balanced";
   std::string subset;
   TokenFlags tokens;
@@ -68,7 +69,7 @@ void declare_reading(CLI::App& command, LoaderOptions& o) {
   command.add_option("--storage", o.storage, "Emulate slow storage: \"100MB/s,5ms,bucket=FILE\"");
 }
 
-void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment) {
+void declare_peers(CLI::App& command, LoaderOptions& o, std::string& transport, std::string& assignment) {
   command
       .add_option(
           "--peers", o.peers,
@@ -76,15 +77,12 @@ void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment)
           "sample once; auto: as torchrun or Slurm say")
       ->check(refuse_empty);
   command
-      .add_option_function<std::string>(
-          "--transport",
-          [&o](const std::string& name) {
-            if (name == "mpi") o.peers = name;
-          },
+      .add_option(
+          "--transport", transport,
           "Between machines: grpc, for --peers; or mpi, whose agents mpirun has started (foreload agent --transport "
           "mpi)")
       ->check(CLI::IsMember({"grpc", "mpi"}))
-      ->default_str("grpc");
+      ->capture_default_str();
   command
       .add_option("--credentials", o.credentials,
                   "Folder of `foreload agent --make-credentials`, for the agent that is started where there is none")
@@ -98,7 +96,16 @@ void declare_peers(CLI::App& command, LoaderOptions& o, std::string& assignment)
 }
 
 // Ranks are dealt evenly to machines unless somebody says otherwise.
-Status complete_peers(LoaderOptions& options) {
+Status complete_peers(const std::string& transport, LoaderOptions& options) {
+  if (transport == "mpi") {
+    if (!options.peers.empty() || !options.credentials.empty()) {
+      return Error{Code::kInvalid,
+                   fmt::format("{} is for --transport grpc: over MPI the peers are the agents that mpirun started; "
+                               "leave it out",
+                               options.peers.empty() ? "--credentials" : "--peers")};
+    }
+    options.peers = transport;
+  }
   if (options.peers.empty()) return {};
   if (options.host.empty()) options.host = "peers";
   if (options.local_world != 0 || options.peers == "auto" || options.peers == "mpi") return {};
@@ -134,7 +141,7 @@ LoaderFlags::LoaderFlags(CLI::App& command)
       .add_option("--disk", o.disk, "Folder on a local disk that keeps samples between epochs and runs; default: none")
       ->check(refuse_empty);
   declare_host(command, o);
-  declare_peers(command, o, t.assignment);
+  declare_peers(command, o, t.transport, t.assignment);
   command.add_option("--disk-size", t.disk_size, "Of it at most (200GB); default: what the dataset needs");
   add_number(command, "--workers", o.workers,
              "Prep threads; default: one per usable core. 0, with --host: others prepare (foreload agent)");
@@ -213,7 +220,7 @@ Result<LoaderOptions> LoaderFlags::options() const {
   FORELOAD_ASSIGN(options.assignment,
                   choose<Assignment>("--assignment", texts.assignment,
                                      {{"balanced", Assignment::kBalanced}, {"slice", Assignment::kSlice}}));
-  FORELOAD_TRY(complete_peers(options));
+  FORELOAD_TRY(complete_peers(texts.transport, options));
   FORELOAD_ASSIGN(options.on_error, choose<OnError>("--on-error", texts.on_error,
                                                     {{"fail", OnError::kFail}, {"replace", OnError::kReplace}}));
   FORELOAD_ASSIGN(options.source.subset, parse_subset(texts.subset));

@@ -27,7 +27,7 @@ void catch_signals() {
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (const int number : {SIGINT, SIGTERM}) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     FORELOAD_CHECK(sigaction(number, nullptr, &before) == 0, "the signal exists");
     if (before.sa_handler == SIG_IGN) continue;  // started by nohup or a shell's "&": stays ignored

@@ -13,6 +13,7 @@ add_library(foreload_peers STATIC
   src/peers/inventory.cc
   src/peers/meeting.cc
   src/peers/node_list.cc
+  src/peers/noise_shelf.cc
   src/peers/office.cc
   src/peers/places.cc
   src/peers/surroundings.cc
@@ -25,6 +26,7 @@ pkg_check_modules(GRPC QUIET IMPORTED_TARGET grpc++>=1.51)
 if(FORELOAD_GRPC AND GRPC_FOUND)
   add_library(foreload_peers_grpc STATIC
     src/peers/meet.cc
+    src/peers/peer_rate.cc
     src/peers/peers_grpc_calls.cc
     src/peers/peers_grpc_client.cc
     src/peers/peers_grpc_lane.cc

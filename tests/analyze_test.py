@@ -52,10 +52,10 @@ class AnalyzeTest(RefusalTest):
 
 
 class BottleneckTest(AnalyzeTest):
-    def test_slow_storage_is_fetch_bound_and_the_advice_can_be_followed(self):
+    def test_slow_storage_is_fetch_bound_the_advice_can_be_followed_and_the_check_runs_the_loader(self):
         page = self.top / "report.html"
         report = self.analyze("--storage", "8MB/s,1ms", "--memory", "64MiB", "--no-cache", "--accelerator", 5000,
-                              "--report", page)
+                              "--report", page, "--check")
         self.assert_bound(report, "fetch")
         storage = [row for row in report["measured"] if row["group"] == "storage" and row["unit"] == "MB/s"]
         self.assertAlmostEqual(max(row["value"] for row in storage), 8, delta=1.5)
@@ -66,6 +66,19 @@ class BottleneckTest(AnalyzeTest):
         self.follow(cache["command"])
         self.assertIn("Your accelerator waits", page.read_text())
         self.assertIn(cache["command"].replace("&", "&amp;").split(" --")[0], page.read_text())
+        self.assert_checked(report)
+
+    def assert_checked(self, report):
+        """Storage of half the rate that is needed: with half of the samples cached it is enough, with none it is not."""
+        here, nothing, half = report["check"]
+        self.assertEqual(here["point"], "as it is")
+        self.assertIn("nothing cached", nothing["point"])
+        self.assertIn("half cached", half["point"])
+        for point in report["check"]:
+            self.assertGreater(point["measured"], 0)
+            self.assertAlmostEqual(point["off"], point["predicted"] / point["measured"] - 1, places=6)
+        self.assertGreater(half["predicted"], 1.4 * nothing["predicted"])
+        self.assertLess(here["predicted"], 1.2 * 8e6 / report["dataset"]["mean_bytes"])
 
     def follow(self, command):
         words = shlex.split(command)
@@ -77,15 +90,21 @@ class BottleneckTest(AnalyzeTest):
     def test_few_cores_are_prep_bound(self):
         report = self.analyze("--workers", 1, "--accelerator", 100_000)
         self.assert_bound(report, "prep")
+        self.assertNotIn("hosts", [curve["name"] for curve in report["what_if"]], "nobody knows the network")
+        self.assertIn("network", [entry["what"] for entry in report["missing"]])
         self.assertGreater(report["prediction"]["prep_stall"], 0.5)
         forms = report["raw_against_record"]
         self.assertEqual({key for key, value in forms.items() if value}, {"raw", "record", "crop_addressable", "samples"})
         self.assertIn("form", [choice["name"] for choice in report["choices"]])
 
     def test_a_slow_accelerator_does_not_wait(self):
-        prices = self.top / "prices"
+        prices, record = self.top / "prices", self.top / "run.events"
         prices.write_text(PRICES)
-        report = self.analyze("--accelerator", 2, "--prices", prices)
+        few = self.images("few", count=12)
+        self.report("run", few, "--batch", 2, "--accelerator", 2, "--record", record)  # its steps tell its rate
+        report = self.analyze("--accelerator", record, "--prices", prices)
+        self.assertLess(report["prediction"]["accelerator_samples_per_s"], 2.1)
+        self.assertGreater(report["prediction"]["accelerator_samples_per_s"], 0.5)
         self.assert_bound(report, "accelerator")
         self.assertEqual(report["prediction"]["busy"], 1)
         self.assertEqual(report["remedies"], [])
@@ -95,10 +114,13 @@ class BottleneckTest(AnalyzeTest):
                              1.0001 * report["prices"]["here"]["per_million_samples"])
 
     def test_without_an_accelerator_nobody_is_said_to_wait(self):
-        report = self.analyze("--storage", "8MB/s,1ms", "--no-cache")
-        self.assertEqual(report["prediction"]["bound"], "fetch")
-        self.assertIsNone(report["prediction"]["utilisation"])
-        self.assertIsNone(report["prediction"]["accelerator_samples_per_s"])
+        report = self.analyze("--storage", "8MB/s,1ms", "--memory", "64MiB", "--network", "1GB/s")
+        for name in ("utilisation", "busy", "fetch_stall", "prep_stall", "accelerator_samples_per_s"):
+            self.assertIsNone(report["prediction"][name], name)
+        for point in (point for curve in report["what_if"] for point in curve["points"]):
+            self.assertEqual((point["fetch_stall"], point["prep_stall"]), (None, None))
+        self.assertIn("hosts", [curve["name"] for curve in report["what_if"]])
+        self.assertNotIn("network", [entry["what"] for entry in report["missing"]])
 
     def test_the_summary_fits_a_screen_and_leaves_nothing_behind(self):
         before = self.tree()
@@ -110,14 +132,6 @@ class BottleneckTest(AnalyzeTest):
             self.assertIn(word, done.out)
         self.assertEqual(self.tree(), before)
 
-    def test_check_runs_the_loader_at_three_points(self):
-        report = self.analyze("--accelerator", 300, "--check")
-        self.assertEqual([point["point"] for point in report["check"]][0], "as it is")
-        self.assertEqual(len(report["check"]), 3)
-        for point in report["check"]:
-            self.assertGreater(point["measured"], 0)
-            self.assertAlmostEqual(point["off"], point["predicted"] / point["measured"] - 1, places=6)
-
 
 class BadInputTest(AnalyzeTest):
     def test_a_dataset_that_is_not_there(self):
@@ -128,6 +142,7 @@ class BadInputTest(AnalyzeTest):
         self.refused("analyze", self.folder, "--accelerator", "fast", words=["fast", "resnet50-a100"], codes=(2,))
         self.refused("analyze", self.folder, "--chrome", self.top / "x", words=["--record"], codes=(2,))
         self.refused("analyze", self.folder, "--workers", 0, words=["--workers 0"], codes=(2,))
+        self.refused("analyze", self.folder, "--network", "fast", words=["--network fast", "1GB/s"], codes=(2,))
         self.refused("analyze", self.folder, "--report", self.top / "none" / "x.html", words=[self.top / "none"])
         self.refused("analyze", self.folder, "--report", self.top, words=["folder"], codes=(2,))
 
@@ -163,7 +178,7 @@ class BadInputTest(AnalyzeTest):
     def test_a_signal_ends_it_at_once_and_nothing_is_left(self):
         self.report("index", self.folder)
         before = self.tree()
-        for number, wait in ((signal.SIGINT, 1), (signal.SIGTERM, 3), (signal.SIGINT, 7)):
+        for number, wait in ((signal.SIGINT, 1), (signal.SIGTERM, 3), (signal.SIGHUP, 7)):
             process = self.start("analyze", self.folder, "--batch", 8, "--json")
             time.sleep(wait)
             process.send_signal(number)

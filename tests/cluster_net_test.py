@@ -26,6 +26,7 @@ SAMPLES = 400
 BATCH = 24
 ENDLESS = 10**7
 WORST_STALL = 2.0  # seconds, of 99 in 100 faults
+WORST_OF_ALL = 10.0  # of every fault, on a busy machine, too
 
 refusal = functools.lru_cache(maxsize=None)(namespaces.refusal)
 
@@ -236,6 +237,7 @@ class FaultTest(NetTest):
         self.judge_whole(self.lines(), self.HOSTS)
         self.check_warnings(self.past + self.job.agents)
         self.assertLessEqual(sorted(stalls)[int(0.99 * (len(stalls) - 1))], WORST_STALL, stalls)
+        self.assertLessEqual(max(stalls), WORST_OF_ALL, stalls)
 
     def test_a_host_that_returns_with_a_warm_disk_is_used_again(self):
         def own(rank):

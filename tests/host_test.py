@@ -179,6 +179,16 @@ class HostTest(unittest.TestCase):
         self.assertEqual({path.name: path.stat().st_mode & 0o77 for path in folder.iterdir()},
                          {"ca.pem": 0o44, "agent.pem": 0o44, "agent.key": 0})
 
+    def test_over_mpi_peers_and_credentials_are_refused(self):
+        for words in (["--peers", "a,b"], ["--credentials", self.top]):
+            for command in (["agent", "--host", self.host], ["run", self.top, "--host", self.host]):
+                done = subprocess.run([FORELOAD, *command, "--transport", "mpi", *words], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(f"{words[0]} is for --transport grpc", done.stderr)
+        alone = subprocess.run([FORELOAD, "agent", "--host", self.host, "--credentials", self.top], capture_output=True, text=True)
+        self.assertEqual(alone.returncode, 2, alone.stderr)
+        self.assertIn("--peers", alone.stderr)
+
     def test_another_budget_is_refused_with_both_values(self):
         self.agent()
         refused = self.start(*self.run_of("--host", self.host, "--memory", "2GiB"))

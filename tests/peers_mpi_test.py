@@ -97,6 +97,11 @@ class PeersMpiTest(unittest.TestCase):
     def test_two_hosts_over_sockets(self):
         self.passes(2, options=SOCKETS)
 
+    def test_notes_to_a_stopped_host_do_not_pile_up(self):
+        small = ["--mca", "btl_tcp_sndbuf", "4096", "--mca", "btl_tcp_rcvbuf", "4096",
+                 "-x", "FORELOAD_TEST_SMALL_SOCKETS=1"]
+        self.passes(2, "--gtest_filter=*DoNotPileUp*", options=[*SOCKETS, *small])
+
     def test_one_host_has_nobody_to_read_from(self):
         self.passes(1, "--gtest_filter=*AHostAlone*:*AWakeEnds*:*WithoutWork*")
 

@@ -36,6 +36,13 @@ struct StorageAt {
   Figure bytes_per_s;
 };
 
+// How much of a sample's bytes a miss reads: less than 1 where its crop is enough and storage is slow enough for a
+// second request to pay.
+struct ReadAt {
+  double bytes_per_s = 0;  // of storage
+  Figure share;
+};
+
 struct PrepStage {
   std::string name;  // read, decode, crop+resize, normalise, collate
   Figure seconds;    // per sample, on one core
@@ -51,12 +58,13 @@ struct Measured {
   Bytes bytes = 0;
   SizeShape sizes;
   std::vector<StorageAt> storage;  // cold, whole samples in random order, by depth
+  std::string storage_how;         // in what way they were cold
   Figure sequential;               // cold, one after the other: bytes per second
   Figure page_cache;               // the same files, warm: bytes per second
   Figure memory;                   // out of the memory tier into a batch: bytes per second
   Figure disk;                     // out of the disk tier: bytes per second
   Figure network;                  // between hosts: bytes per second
-  Figure read_share;               // of a sample's bytes, that a miss reads: less than 1 where its crop is enough
+  std::vector<ReadAt> read_share;  // by the rate of storage, rising; none: misses read whole samples
   std::vector<PrepStage> stages;
   std::vector<PrepAt> prep;  // the whole chain, by threads
   Figure accelerator;        // samples per second that it takes
@@ -68,5 +76,14 @@ struct Measured {
   std::vector<Missing> missing;
   Bytes bytes_read = 0;  // of the dataset, for all of this
 };
+
+// The best depth: the one that surely gives most. The largest of several medians would be the luckiest.
+inline Figure best_storage(const std::vector<StorageAt>& depths) {
+  Figure best;
+  for (const StorageAt& at : depths) {
+    if (at.bytes_per_s.known() && (!best.known() || at.bytes_per_s.low > best.low)) best = at.bytes_per_s;
+  }
+  return best;
+}
 
 }  // namespace foreload

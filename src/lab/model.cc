@@ -70,6 +70,18 @@ const FormCost* FormCosts::find(Form form) const {
   return cost != nullptr && cost->known() ? cost : nullptr;
 }
 
+Figure read_share_at(std::span<const ReadAt> known, double bytes_per_s) {
+  if (known.empty()) return {1, 1, 1, 1};
+  const auto above = std::ranges::find_if(known, [&](const ReadAt& at) { return at.bytes_per_s >= bytes_per_s; });
+  if (above == known.begin()) return known.front().share;
+  if (above == known.end()) return known.back().share;
+  const ReadAt& low = *(above - 1);
+  const double part = std::log(bytes_per_s / low.bytes_per_s) / std::log(above->bytes_per_s / low.bytes_per_s);
+  const auto mix = [&](double a, double b) { return a + (b - a) * part; };
+  return {mix(low.share.value, above->share.value), mix(low.share.low, above->share.low),
+          mix(low.share.high, above->share.high), std::min(low.share.windows, above->share.windows)};
+}
+
 Shares shares(const JobSetup& setup, double dataset_bytes, Epochs epochs, End end) {
   Shares from;
   const bool first = epochs == Epochs::kFirst;
@@ -83,7 +95,7 @@ Shares shares(const JobSetup& setup, double dataset_bytes, Epochs epochs, End en
   from.disk = std::min(rest, held(first ? setup.disk_before : setup.disk, dataset_bytes));
   rest -= from.disk;
   // What the loader keeps itself is not read again, and so the page cache forgets it.
-  const Bytes room = setup.page_cache + (setup.policy == CachePolicy::kPageCache ? setup.cache : 0);
+  const Bytes room = setup.page_cache + (setup.policy == CachePolicy::kPageCache ? setup.cache * setup.caches : 0);
   if (!first && setup.page_cache > 0 && rest > kNothing)
     from.page_cache = rest * page_hits(held(room, rest * dataset_bytes), end);
   from.storage = rest - from.page_cache;
@@ -97,14 +109,6 @@ double Model::mean_bytes() const {
   return measured_.samples == 0 ? 0 : static_cast<double>(measured_.bytes) / static_cast<double>(measured_.samples);
 }
 
-Figure Model::storage() const {
-  Figure best;
-  for (const StorageAt& at : measured_.storage) {
-    if (at.bytes_per_s.known() && at.bytes_per_s.value > best.value) best = at.bytes_per_s;
-  }
-  return best;
-}
-
 bool Model::knows(Form form) const {
   return form == here_.form || (forms_.find(form) != nullptr && forms_.find(here_.form) != nullptr);
 }
@@ -114,19 +118,27 @@ bool Model::knows(DType dtype) const {
 }
 
 // Bytes that are read for a sample that comes from storage. One that will be kept is read whole.
-double Model::storage_read(const JobSetup& setup, Epochs epochs, End end) const {
+double Model::storage_read(const JobSetup& setup, double bytes_per_s, Epochs epochs, End end) const {
   const FormCost* there = forms_.find(setup.form);
   const FormCost* here = forms_.find(here_.form);
   const bool other = setup.form != here_.form && there != nullptr && here != nullptr;
   const double whole = mean_bytes() * (other ? there->stored_bytes / here->stored_bytes : 1);
-  double part = measured_.read_share.known() ? std::min(1.0, cost_of(measured_.read_share, end)) : 1;
-  if (other) part = std::min(1.0, there->read_bytes / there->stored_bytes);
+  const auto& known = other ? there->read_share : measured_.read_share;
+  const double part = std::min(1.0, cost_of(read_share_at(known, bytes_per_s), end));
   if (epochs == Epochs::kLater) return whole * part;
   const double kept = shares(setup, static_cast<double>(measured_.bytes), Epochs::kLater).memory;
   return whole * (kept + (1 - kept) * part);
 }
 
+// Samples per second. Not measured, it is at least what prep has been seen to take out of it.
+double Model::memory_rate(End end) const {
+  if (mean_bytes() <= 0) return kAnyRate;
+  if (measured_.memory.known()) return rate_of(measured_.memory, end) / mean_bytes();
+  return end == End::kHigh ? kAnyRate : rate_of(prep_.at(prep_.most_measured()), end);
+}
+
 std::optional<double> Model::fetch(const JobSetup& setup, const Shares& from, Epochs epochs, End end) const {
+  // Of what is not known, nothing comes: it is not asked.
   const auto samples = [&](const Figure& figure) {
     return figure.known() && mean_bytes() > 0 ? rate_of(figure, end) / mean_bytes() : kAnyRate;
   };
@@ -137,12 +149,13 @@ std::optional<double> Model::fetch(const JobSetup& setup, const Shares& from, Ep
   const double from_storage = from.storage + (measured_.page_cache.known() ? 0 : from.page_cache);
   if (from_storage > kNothing && !storage_known) return std::nullopt;
   if (from.disk > kNothing && !measured_.disk.known()) return std::nullopt;
-  const double read = storage_read(setup, epochs, end);
+  if (from.peers > kNothing && !measured_.network.known()) return std::nullopt;
+  const double read = storage_read(setup, storage_bytes, epochs, end);
   const std::array<FetchPath, 5> paths{
-      {{from.memory, samples(measured_.memory)},
+      {{from.memory, memory_rate(end)},
        {from.peers, samples(measured_.network)},
        {from.disk, samples(measured_.disk)},
-       {from.page_cache, samples(measured_.page_cache)},
+       {measured_.page_cache.known() ? from.page_cache : 0, samples(measured_.page_cache)},
        {from_storage > kNothing ? from_storage : 0, read > 0 ? storage_bytes / read : kAnyRate}}};
   return fetch_rate(paths);
 }
@@ -197,6 +210,10 @@ std::optional<Prediction> Model::predict(const JobSetup& setup, Epochs epochs) c
   made.fetch = middle->fetch;
   made.prep = middle->prep;
   made.accelerator = middle->accelerator;
+  const Shares from = shares(setup, static_cast<double>(measured_.bytes), epochs);
+  if (from.memory > kNothing && !measured_.memory.known()) {
+    made.assumes = "the memory tier was not measured, and is taken to give no more than prep was seen to take from it";
+  }
   return made;
 }
 

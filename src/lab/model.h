@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "foreload/transform.h"
 #include "lab/measured.h"
@@ -30,6 +32,7 @@ struct JobSetup {
   unsigned cores = 1;         // of a host
   unsigned threads = 1;       // of a host: prep
   Bytes cache = 0;            // of a host: bytes of samples that its learners find in memory
+  unsigned caches = 1;        // of a host: so many learners keep the same samples, each for itself
   Bytes page_cache = 0;       // of a host: memory beside it that keeps files; 0 where reads go past it
   Bytes disk = 0;             // of a host: bytes of samples that the disk tier holds
   Bytes disk_before = 0;      // of them, before the first epoch
@@ -45,9 +48,9 @@ struct JobSetup {
 
 // What the same samples cost in one form.
 struct FormCost {
-  double read_bytes = 0;   // per sample that is not kept, by a loader that knows the storage
-  double cpu_seconds = 0;  // per sample: reading and prep
-  double stored_bytes = 0;
+  double cpu_seconds = 0;   // per sample: reading and prep
+  double stored_bytes = 0;  // per sample
+  std::vector<ReadAt> read_share{};
 
   bool known() const { return cpu_seconds > 0; }
 };
@@ -62,6 +65,9 @@ struct FormCosts {
 
 enum class Epochs { kFirst, kLater };
 enum class End { kValue, kLow, kHigh };  // of what is known of a figure
+
+// What a miss reads of a sample from storage of this rate, between the rates for which it is known.
+Figure read_share_at(std::span<const ReadAt> known, double bytes_per_s);
 
 // Where the samples of a host come from; the shares add up to 1.
 struct Shares {
@@ -81,6 +87,7 @@ struct Prediction {
   double fetch = 0;  // what each could do
   double prep = 0;
   double accelerator = 0;
+  std::string assumes{};  // what it rests on that was not measured; empty: nothing
 };
 
 class Model {
@@ -94,7 +101,7 @@ class Model {
   // The same model of other figures, such as those of a part of the dataset.
   Model of(Measured measured) const { return Model(std::move(measured), here_, forms_); }
   double mean_bytes() const;
-  Figure storage() const;  // bytes per second of one host, at the best depth
+  Figure storage() const { return best_storage(measured_.storage); }  // bytes per second of one host
 
   // Nothing: something that it would need was not measured.
   std::optional<Prediction> predict(const JobSetup& setup, Epochs epochs = Epochs::kLater) const;
@@ -111,7 +118,8 @@ class Model {
   std::optional<Rates> rates(const JobSetup& setup, Epochs epochs, End end) const;
   std::optional<double> fetch(const JobSetup& setup, const Shares& from, Epochs epochs, End end) const;
   double prep_rate(const JobSetup& setup, double missed, End end) const;
-  double storage_read(const JobSetup& setup, Epochs epochs, End end) const;
+  double storage_read(const JobSetup& setup, double bytes_per_s, Epochs epochs, End end) const;
+  double memory_rate(End end) const;
   double prep_cost(const JobSetup& setup) const;
   double output_cost(DType dtype) const;
 

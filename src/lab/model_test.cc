@@ -95,6 +95,7 @@ TEST(ModelTest, AcceleratorsOfAHostShareStorageAndCores) {
 // Each host keeps 30 %. Alone it reads 70 % from storage; two that share read 40 %, and so on.
 TEST(ModelTest, HostsThatShareCachesMissLess) {
   Measured measured = round_numbers();
+  measured.network = sure(10e9);
   JobSetup setup = round_setup();
   setup.cache = 300'000'000;
   setup.hosts = 2;
@@ -113,6 +114,41 @@ TEST(ModelTest, WhatMovesBetweenHostsGoesThroughTheNetwork) {
   setup.hosts = 2;
   setup.partitioned = true;
   EXPECT_NEAR(predicted(measured, setup).rate, 2 * 10 / balanced_traffic(2, 64), 1e-6);
+}
+
+// Nobody knows how fast the network is: nothing is said of what needs it.
+TEST(ModelTest, WithoutTheNetworkNothingIsPredictedOfHostsThatShare) {
+  JobSetup setup = round_setup();
+  setup.cache = 300'000'000;
+  setup.hosts = 2;
+  EXPECT_TRUE(Model(round_numbers(), setup).predict(setup).has_value());
+  setup.partitioned = true;
+  EXPECT_FALSE(Model(round_numbers(), setup).predict(setup).has_value());
+  EXPECT_TRUE(Model(round_numbers(), setup).predict(setup, Epochs::kFirst).has_value());  // all of it from storage
+}
+
+// Prep was seen to take 2000/s from memory, so that much it gives; an accelerator of 5000/s and more cores need more.
+TEST(ModelTest, AnUnmeasuredMemoryTierGivesWhatPrepTookAndItIsSaid) {
+  Measured measured = round_numbers();
+  measured.accelerator = sure(5000);
+  JobSetup setup = round_setup();
+  setup.cache = 1'000'000'000;
+  setup.cores = setup.threads = 8;
+  EXPECT_DOUBLE_EQ(Model(measured, setup).predict(setup)->stalls.rate, 4000);
+  EXPECT_TRUE(Model(measured, setup).predict(setup)->assumes.empty());
+  measured.memory = {};
+  const auto made = Model(measured, setup).predict(setup);
+  ASSERT_TRUE(made.has_value());
+  EXPECT_DOUBLE_EQ(made->stalls.rate, 2000);
+  EXPECT_NE(made->assumes.find("memory tier"), std::string::npos) << made->assumes;
+  EXPECT_TRUE(Model(measured, setup).predict(setup, Epochs::kFirst)->assumes.empty());
+}
+
+// The median of 64 at once is the larger, by luck.
+TEST(ModelTest, TheBestDepthIsTheOneThatSurelyGivesMost) {
+  Measured measured = round_numbers();
+  measured.storage = {{32, {40e6, 38e6, 42e6, 9}}, {64, {44e6, 20e6, 70e6, 9}}};
+  EXPECT_EQ(Model(measured, round_setup()).storage().value, 40e6);
 }
 
 // One core reads at 0.5 ms a sample and prepares at 2 ms.
@@ -141,16 +177,33 @@ TEST(ModelTest, ThreadsThatShareACoreAreOne) {
 // Of a miss, half of the bytes are read; the first epoch reads whole what it will keep.
 TEST(ModelTest, CropsAreReadInPart) {
   Measured measured = round_numbers();
-  measured.read_share = sure(0.5);
+  measured.read_share = {{40e6, sure(0.5)}};
   JobSetup setup = round_setup();
   setup.cache = 200'000'000;
   EXPECT_NEAR(predicted(measured, setup).rate, 1000, 1e-6);  // 400/0.5/0.8
   EXPECT_NEAR(predicted(measured, setup, Epochs::kFirst).rate, 400 / (0.2 + 0.8 * 0.5), 1e-6);
 }
 
+// Half of a sample is enough up to 40 MB/s; from storage of 160 MB/s, whole ones come as quickly as two requests.
+TEST(ModelTest, WhetherAPartPaysDependsOnTheRate) {
+  const std::vector<ReadAt> known{{40e6, sure(0.5)}, {160e6, sure(1)}};
+  EXPECT_DOUBLE_EQ(read_share_at({}, 1e6).value, 1);
+  EXPECT_DOUBLE_EQ(read_share_at(known, 1e6).value, 0.5);
+  EXPECT_NEAR(read_share_at(known, 80e6).value, 0.75, 1e-9);
+  EXPECT_DOUBLE_EQ(read_share_at(known, 1e9).value, 1);
+  Measured measured = round_numbers();
+  measured.read_share = known;
+  measured.accelerator = sure(5000);
+  measured.prep = {{1, sure(1250)}, {4, sure(5000)}};
+  JobSetup setup = round_setup();
+  EXPECT_NEAR(predicted(measured, setup).rate, 800, 1e-6);
+  setup.storage = 160e6;
+  EXPECT_NEAR(predicted(measured, setup).rate, 1600, 1e-6);
+}
+
 // Records read 60 % and take half of the CPU: 400/0.6 = 667/s from storage, twice the prep.
 TEST(ModelTest, OtherFormsCostWhatWasCompared) {
-  const FormCosts forms{.raw = {100e3, 0.002, 100e3}, .record = {}, .crop_addressable = {60e3, 0.001, 100e3}};
+  const FormCosts forms{.raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.6)}}}};
   const JobSetup here = round_setup();
   const Model model(round_numbers(), here, forms);
   JobSetup there = here;

@@ -5,6 +5,8 @@
 namespace foreload {
 namespace {
 
+constexpr unsigned kReach = 4;  // times what was measured
+
 Figure scaled(const Figure& figure, double factor) {
   return {figure.value * factor, figure.low * factor, figure.high * factor, figure.windows};
 }
@@ -39,6 +41,10 @@ unsigned PrepCurve::most_measured() const {
   return points_.empty() ? 0 : points_.back().threads;
 }
 
+unsigned PrepCurve::reach() const {
+  return points_.size() < 2 ? most_measured() : kReach * most_measured();
+}
+
 Figure PrepCurve::at(double threads) const {
   const PrepAt& first = points_.front();
   if (threads <= first.threads) return scaled(first.samples_per_s, threads / first.threads);
@@ -53,10 +59,11 @@ Figure PrepCurve::at(double threads) const {
 
 Figure PrepCurve::beyond(double threads) const {
   const PrepAt& last = points_.back();
-  const double ideal = threads / last.threads;
-  const double loss = (1 + serial_ * (last.threads - 1)) / (1 + serial_ * (threads - 1));
-  return {last.samples_per_s.value * ideal * loss, last.samples_per_s.low, last.samples_per_s.high * ideal,
-          last.samples_per_s.windows};
+  const double within = std::min(threads, static_cast<double>(reach()));
+  const double ideal = within / last.threads;
+  const double loss = (1 + serial_ * (last.threads - 1)) / (1 + serial_ * (within - 1));
+  return {last.samples_per_s.value * ideal * loss, last.samples_per_s.low,
+          last.samples_per_s.high * threads / last.threads, last.samples_per_s.windows};
 }
 
 std::optional<unsigned> PrepCurve::sufficient(double rate, unsigned most) const {

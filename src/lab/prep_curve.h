@@ -1,6 +1,6 @@
 // PrepCurve: samples per second of prep by the number of threads, each on a core of its own, from what was measured at
 // a few numbers. Between them straight lines; beyond the last one Amdahl's law, whose serial share is what the measured
-// part shows. Pure values.
+// part shows, up to four times as many threads; from there on, and beyond a single number, no growth. Pure values.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,7 @@ class PrepCurve {
 
   bool known() const { return !points_.empty(); }
   unsigned most_measured() const;  // threads; 0: nothing was
+  unsigned reach() const;          // threads up to which growth is extrapolated
 
   // Beyond what was measured, low is no growth at all, and high is growth without loss. Nothing for no threads.
   // REQUIRES: known().

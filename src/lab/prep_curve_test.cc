@@ -26,6 +26,19 @@ TEST(PrepCurveTest, BeyondThemAmdahlsLawGoesOn) {
   EXPECT_NEAR(curve.at(8).value, 3333.333, 0.001);
 }
 
+// One number does not tell how prep scales; two tell it for some distance.
+TEST(PrepCurveTest, NothingGrowsBeyondASingleNumberOrFourTimesTheLast) {
+  const PrepCurve one(std::vector{at(1, 1000)});
+  EXPECT_EQ(one.reach(), 1u);
+  EXPECT_DOUBLE_EQ(one.at(22).value, 1000);
+  EXPECT_DOUBLE_EQ(one.at(22).low, 900);
+  EXPECT_DOUBLE_EQ(one.at(22).high, 22 * 1100);
+  const PrepCurve lucky(std::vector{at(1, 1000), at(2, 2100)});
+  EXPECT_EQ(lucky.reach(), 8u);
+  EXPECT_DOUBLE_EQ(lucky.at(8).value, 8400);
+  EXPECT_DOUBLE_EQ(lucky.at(1000).value, 8400);
+}
+
 TEST(PrepCurveTest, BeyondThemNothingIsSure) {
   const PrepCurve curve(std::vector{at(1, 1000), at(2, 2000)});
   EXPECT_DOUBLE_EQ(curve.at(8).value, 8000);

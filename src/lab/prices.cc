@@ -59,8 +59,15 @@ std::optional<Cost> with_least_memory(const Model& model, const Prices& prices, 
                                       const Budget& budget) {
   const auto cache = smallest_cache(model, setup, rate);
   if (!cache) return std::nullopt;
-  setup.cache = *cache;
+  setup = with_cache(setup, *cache);
   return cost_of(model, prices, setup, budget);
+}
+
+// Of a host: what of the page cache the prediction counts on. It is memory like any other.
+Bytes page_cache_used(const Model& model, const JobSetup& setup) {
+  if (!model.measured().page_cache.known() || setup.page_cache == 0) return 0;
+  const Shares from = shares(setup, static_cast<double>(model.measured().bytes), Epochs::kLater, End::kHigh);
+  return static_cast<Bytes>(from.page_cache * static_cast<double>(model.measured().bytes));
 }
 
 }  // namespace
@@ -86,7 +93,7 @@ std::optional<Cost> cost_of(const Model& model, const Prices& prices, const JobS
   if (!made || made->stalls.rate <= 0 || !std::isfinite(made->stalls.rate)) return std::nullopt;
   Cost cost;
   cost.setup = setup;
-  cost.memory_gb = static_cast<double>(budget(setup.cache)) / 1e9;
+  cost.memory_gb = static_cast<double>(budget(setup.cache) + page_cache_used(model, setup)) / 1e9;
   cost.per_hour = setup.hosts * (setup.cores * prices.core_hour + cost.memory_gb * prices.gb_hour +
                                  setup.accelerators * prices.gpu_hour);
   cost.rate = made->stalls.rate;
@@ -106,6 +113,7 @@ std::optional<Cost> cheapest(const Model& model, const Prices& prices, const Bud
     all_cached.form = form;
     all_cached.policy = CachePolicy::kNeverEvict;
     all_cached.cache = model.measured().bytes;
+    all_cached.page_cache = 0;  // what is counted on is paid for
     const double whole = model.measured().accelerator.value * all_cached.accelerators * all_cached.hosts;
     const auto least = smallest_cores(model, all_cached, kBusyEnough * whole);
     const auto most = smallest_cores(model, all_cached, whole);

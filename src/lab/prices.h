@@ -25,7 +25,7 @@ Result<Prices> parse_prices(std::string_view text, const std::string& file);
 
 struct Cost {
   JobSetup setup;
-  double memory_gb = 0;  // of a host: cache and what the loader takes beside it
+  double memory_gb = 0;  // of a host: cache, what the loader takes beside it, and the page cache that is counted on
   double per_hour = 0;   // of the whole job
   double per_million_samples = 0;
   double rate = 0;

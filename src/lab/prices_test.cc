@@ -55,6 +55,23 @@ TEST(PricesTest, CostIsTheHourByTheSamplesOfIt) {
   EXPECT_NEAR(cost->per_million_samples, 2.665 / (400 * 3600) * 1e6, 1e-9);
 }
 
+// Half of the dataset in the page cache is half a gigabyte that somebody pays for.
+TEST(PricesTest, ThePageCacheIsMemoryLikeAnyOther) {
+  const Prices prices{"EUR", 0.04, 0.005, 2.5};
+  Measured measured = round_numbers();
+  measured.page_cache = sure(5e9);
+  JobSetup setup = round_setup();
+  setup.page_cache = 500'000'000;
+  const Model model(measured, setup);
+  EXPECT_NEAR(cost_of(model, prices, setup, beside(0))->memory_gb, 0.5, 1e-6);
+  setup.page_cache = 4'000'000'000;  // of which one is used
+  EXPECT_NEAR(cost_of(model, prices, setup, beside(0))->memory_gb, 1, 1e-6);
+  // The cheapest does not count on memory that it does not pay for.
+  const auto best = cheapest(Model(measured, setup), prices, beside(0));
+  ASSERT_TRUE(best.has_value());
+  EXPECT_NEAR(best->memory_gb, 1 - 400.0 / 950, 1e-4);
+}
+
 // 950/s need two cores and 1 − 400/950 = 57.9 % of the dataset in memory.
 TEST(PricesTest, TheCheapestHasNoMoreThanItNeeds) {
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
@@ -67,7 +84,7 @@ TEST(PricesTest, TheCheapestHasNoMoreThanItNeeds) {
 
 // One core of crop-addressable records instead of two, and less to read.
 TEST(PricesTest, ItConvertsWhereThatIsCheaper) {
-  const FormCosts forms{.raw = {100e3, 0.002, 100e3}, .record = {}, .crop_addressable = {50e3, 0.001, 100e3}};
+  const FormCosts forms{.raw = {0.002, 100e3}, .record = {}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.5)}}}};
   const Prices prices{"EUR", 0.04, 0.005, 2.5};
   const auto best = cheapest(Model(round_numbers(), round_setup(), forms), prices, beside(0));
   ASSERT_TRUE(best.has_value());

@@ -99,34 +99,41 @@ std::optional<Change> convert(const Context& in) {
 std::optional<Change> all_cores(const Context& in) {
   const JobSetup& here = in.here;
   if (here.threads >= here.cores) return std::nullopt;
-  const std::string each = std::to_string(here.cores / here.accelerators);
+  const unsigned workers = std::max(1u, here.cores / here.accelerators);
+  const std::string each = std::to_string(workers);
   return Change{.title = fmt::format("use all {}", counted(here.cores, "core")),
                 .says = fmt::format("prep leaves {} idle", counted(here.cores - here.threads, "core")),
                 .flags = {{"--workers", each}},
                 .arguments = {{"workers", each}},
                 .prep = true,
-                .apply = [](JobSetup& setup) { setup.threads = setup.cores; }};
+                .apply = [workers](JobSetup& setup) { setup.threads = workers * setup.accelerators; }};
 }
 
-// The smallest number of cores that does not limit; if none does, twice as many.
+// "measured was up to 4 threads, …": how far it can be believed.
+std::string basis_of(const PrepCurve& prep, unsigned cores) {
+  const unsigned measured = prep.most_measured();
+  if (cores <= measured) return "as measured";
+  const std::string known = fmt::format("measured was up to {}", counted(measured, "thread"));
+  return cores < prep.reach() ? known + ", the rest is extrapolated"
+                              : fmt::format("{}, the rest is extrapolated, and not beyond {}", known, prep.reach());
+}
+
+// The smallest number of cores that does not limit; if none does, twice as many, as far as anything is known of them.
 std::optional<Change> more_cores(const Context& in) {
   const JobSetup& here = in.here;
   JobSetup cached = here;  // fetching is no concern of cores
   cached.policy = CachePolicy::kNeverEvict;
   cached.cache = in.model.measured().bytes;
   const auto enough = smallest_cores(in.model, cached, in.prep_goal);
-  const unsigned wanted = enough ? *enough : 2 * here.cores;
+  const unsigned wanted = enough ? *enough : std::min(2 * here.cores, in.model.prep().reach());
   if (here.threads < here.cores || wanted <= here.cores) return std::nullopt;
   const unsigned each = (wanted - here.cores + here.accelerators - 1) / here.accelerators;
   const unsigned all = here.cores + each * here.accelerators;
-  const unsigned measured = in.model.prep().most_measured();
-  return Change{.title = fmt::format("{} per accelerator", counted(each, "more core")),
-                .says = fmt::format("{} of a host prepare then; {}", counted(all, "core"),
-                                    all > measured ? fmt::format("measured was up to {}, the rest is extrapolated",
-                                                                 counted(measured, "thread"))
-                                                   : "as measured"),
-                .prep = true,
-                .apply = [all](JobSetup& setup) { setup = with_cores(setup, all); }};
+  return Change{
+      .title = fmt::format("{} per accelerator", counted(each, "more core")),
+      .says = fmt::format("{} of a host prepare then; {}", counted(all, "core"), basis_of(in.model.prep(), all)),
+      .prep = true,
+      .apply = [all](JobSetup& setup) { setup = with_cores(setup, all); }};
 }
 
 // The largest cache that a learner can have on this machine.
@@ -170,24 +177,27 @@ std::optional<Change> never_evict(const Context& in) {
 std::optional<Change> one_cache(const Context& in) {
   const JobSetup& here = in.here;
   if (in.job.has_host || here.accelerators < 2 || here.cache == 0) return std::nullopt;
+  const std::string memory = size_word(in.job.memory * here.accelerators);
   return Change{.title = "one cache for all learners of a machine",
-                .says = fmt::format("{} put their memory together instead of keeping the same samples; costs nothing",
-                                    counted(here.accelerators, "learner")),
-                .flags = {{"--host", "job"}},
-                .arguments = {{"host", quoted("job")}},
-                .apply = [](JobSetup& setup) { setup.cache *= setup.accelerators; }};
+                .says = fmt::format("{} put their memory together instead of keeping the same samples: {} are the "
+                                    "budget of all of them, as it is now; costs nothing",
+                                    counted(here.accelerators, "learner"), memory),
+                .flags = {{"--host", "job"}, {"--memory", memory}},
+                .arguments = {{"host", quoted("job")}, {"memory", quoted(memory)}},
+                .apply = [](JobSetup& setup) {
+                  setup.cache *= setup.accelerators;
+                  setup.caches = 1;
+                }};
 }
 
 std::optional<Change> shared_by_hosts(const Context& in) {
   const JobSetup& here = in.here;
   if (here.hosts < 2 || here.partitioned) return std::nullopt;
-  return Change{
-      .title = fmt::format("{} share their caches", counted(here.hosts, "host")),
-      .says = std::string("each keeps other samples and gives them to the others") +
-              (in.model.measured().network.known() ? "" : "; the network was not measured, and taken as fast"),
-      .flags = {{"--peers", "auto"}},
-      .arguments = {{"peers", quoted("auto")}},
-      .apply = [](JobSetup& setup) { setup.partitioned = true; }};
+  return Change{.title = fmt::format("{} share their caches", counted(here.hosts, "host")),
+                .says = "each keeps other samples and gives them to the others",
+                .flags = {{"--peers", "auto"}},
+                .arguments = {{"peers", quoted("auto")}},
+                .apply = [](JobSetup& setup) { setup.partitioned = true; }};
 }
 
 std::optional<Change> local_disk(const Context& in) {
@@ -256,7 +266,7 @@ std::optional<Remedy> judge(const Context& in, const Change& change) {
                 .gain = gain,
                 .rate = made->stalls.rate,
                 .no_stall = made->stalls.busy >= kNoStall,
-                .says = change.says,
+                .says = made->assumes.empty() ? change.says : change.says + "; " + made->assumes,
                 .command = command_line(in.job, change),
                 .python = python_line(in.job, change)};
 }

@@ -25,6 +25,7 @@ struct JobText {
   std::vector<Setting> bytes_flags;  // with which batches are u8; none: they can not be
   std::vector<Setting> bytes_arguments;
   bool has_host = false;  // learners of this machine share their cache
+  Bytes memory = 0;       // the budget of a learner as it is; with a host, of all of them
   Bytes machine_memory = 0;
   std::function<Bytes(Bytes)> budget;  // of a learner, with which it keeps so many bytes of samples
 };

@@ -17,11 +17,12 @@ const JobText kJob{.uri = "data",
                    .bytes_flags = {{"--dtype", "u8"}},
                    .bytes_arguments = {{"dtype", "\"u8\""}},
                    .has_host = false,
+                   .memory = 1_GiB,
                    .machine_memory = 64_GiB,
                    .budget = [](Bytes cache) { return cache + 100_MiB; }};
 
 const FormCosts kForms{
-    .raw = {100e3, 0.002, 100e3}, .record = {100e3, 0.002, 100e3}, .crop_addressable = {50e3, 0.001, 100e3}};
+    .raw = {0.002, 100e3}, .record = {0.002, 100e3}, .crop_addressable = {0.001, 100e3, {{40e6, sure(0.5)}}}};
 
 const Remedy* find(const std::vector<Remedy>& all, const std::string& words) {
   const auto found = std::ranges::find_if(all, [&](const Remedy& r) { return r.title.starts_with(words); });
@@ -111,13 +112,45 @@ TEST(RemediesTest, ConvertedAndCachedIsOneCommand) {
 // 300/s of prep, 400/s from storage: as many cores as storage can use.
 TEST(RemediesTest, NoMoreCoresThanFetchingCanUse) {
   Measured measured = round_numbers();
-  measured.prep = {{1, sure(300)}};
+  measured.prep = {{1, sure(300)}, {2, sure(600)}};
   JobSetup setup = round_setup();
   setup.cores = setup.threads = 1;
   const auto found = remedies(Model(measured, setup), kJob);
   const auto core = std::ranges::find(found, "1 more core per accelerator", &Remedy::title);
   ASSERT_NE(core, found.end());
   EXPECT_NEAR(core->gain, 1.0 / 3, 1e-6);
+}
+
+// An accelerator of 100,000/s and prep of 500/s: what one thread does says nothing about 200 of them.
+TEST(RemediesTest, CoresAreAdvisedOnlyAsFarAsAnythingIsKnown) {
+  Measured measured = round_numbers();
+  measured.accelerator = sure(100'000);
+  measured.prep = {{1, sure(500)}};
+  JobSetup setup = round_setup();
+  setup.cores = setup.threads = 1;
+  setup.cache = 1'000'000'000;
+  EXPECT_TRUE(remedies(Model(measured, setup), kJob).empty());
+  measured.accelerator = sure(6000);
+  measured.prep = {{1, sure(500)}, {2, sure(1000)}};
+  setup.cores = setup.threads = 4;  // 2000/s; 8 cores, 4000/s, are as far as it goes
+  const auto found = remedies(Model(measured, setup), kJob);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].title, "4 more cores per accelerator");
+  EXPECT_NEAR(found[0].gain, 1, 1e-6);
+  EXPECT_NE(found[0].says.find("and not beyond 8"), std::string::npos) << found[0].says;
+}
+
+// Eight learners and four cores that share a host with one worker: nobody is told to have none.
+TEST(RemediesTest, EveryLearnerHasAWorker) {
+  JobSetup setup = round_setup();
+  setup.accelerators = 8;
+  setup.threads = 1;
+  setup.cache = 1'000'000'000;
+  JobText job = kJob;
+  job.has_host = true;
+  const auto found = remedies(Model(round_numbers(), setup), job);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].command, "foreload run data --batch 64 --memory 1GiB --workers 1");
 }
 
 TEST(RemediesTest, WhatBringsNothingIsNotNamed) {
@@ -149,6 +182,9 @@ TEST(RemediesTest, LearnersOfAMachinePutTheirMemoryTogether) {
   const Remedy* one = find(found, "one cache");
   ASSERT_NE(one, nullptr);
   EXPECT_NEAR(one->gain, 0.7 / 0.4 - 1, 1e-6);
+  // With a host, --memory is that of all its learners.
+  EXPECT_EQ(one->command, "foreload run data --batch 64 --host job --memory 2048MiB");
+  EXPECT_EQ(one->python, "foreload.DataLoader(\"data\", batch_size=64, host=\"job\", memory=\"2048MiB\")");
   job.has_host = true;
   EXPECT_EQ(find(remedies(Model(round_numbers(), setup), job), "one cache"), nullptr);
 }

@@ -318,6 +318,15 @@ void Storyteller::depth_changed(const Event& event) {
 
 }  // namespace
 
+// Between n batches lie n − 1 steps of the learner.
+std::optional<double> learner_rate(const RunStory& story) {
+  constexpr std::uint64_t kLeast = 4;
+  const double computing = story.consumed_seconds() - story.waits.total();
+  if (story.batches < kLeast || story.delivered == 0 || computing <= 0) return std::nullopt;
+  const auto batches = static_cast<double>(story.batches);
+  return static_cast<double>(story.delivered) / batches * (batches - 1) / computing;
+}
+
 const char* limit_name(Limit limit) {
   switch (limit) {
     case Limit::kFetch:

@@ -138,6 +138,10 @@ struct StoryOptions {
   bool steps = false;
 };
 
+// Samples per second that the learner takes while it does not wait: its accelerator's rate. Nothing: there were too few
+// batches to say.
+std::optional<double> learner_rate(const RunStory& story);
+
 // REQUIRES: `events` are in the order of time, as read_event_record() gives them, and there is one.
 RunStory story_of(std::span<const Event> events, const StoryOptions& options = {});
 

@@ -48,6 +48,23 @@ Event prep_done(Time at, SampleId id, Duration took, std::uint16_t thread = 1) {
           .b = static_cast<std::uint64_t>(took.count())};
 }
 
+// Steps of 20 ms for 4 samples, whatever was waited for between them.
+TEST(RunStoryTest, TheLearnersRateIsThatOfItsStepsAlone) {
+  std::vector<Event> events{open_event(40, 4)};
+  for (std::uint64_t step = 0; step < 5; ++step) events.push_back(opened(1ms, 0, step, 4));
+  Time at = 40ms;
+  events.push_back(waited(at, 0, 0, 30, 0));
+  for (const unsigned wait : {0u, 50u, 7u, 100u}) {
+    at += 20ms + std::chrono::milliseconds(wait);
+    events.push_back(waited(at, 0, events.size() - 6, wait, 0));
+  }
+  const auto rate = learner_rate(story_of(events));
+  ASSERT_TRUE(rate.has_value());
+  EXPECT_NEAR(*rate, 4 / 0.020, 1e-6);
+  events.resize(events.size() - 2);
+  EXPECT_FALSE(learner_rate(story_of(events)).has_value()) << "of three batches";
+}
+
 TEST(RunStoryTest, AnEpochHasItsRateAndItsStallsByCause) {
   const std::vector<Event> events{open_event(8, 4),           opened(1ms, 0, 0, 4),
                                   opened(1ms, 0, 1, 4),       waited(50ms, 0, 0, 30, 10),

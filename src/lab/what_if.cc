@@ -16,7 +16,10 @@ constexpr unsigned kMostCores = 1024;  // of a host, that anybody has
 constexpr unsigned kMostHosts = 256;
 constexpr unsigned kStorageOctaves = 3;  // to both sides
 constexpr double kEnough = 1 - 1e-6;     // of a rate: the rest is rounding
+constexpr double kNoStall = 0.005;       // of the time
 constexpr double kLeastStorage = 1e3;    // bytes per second: below, nothing is read but by rounding
+constexpr double kMostStorage = 1e14;
+constexpr double kSameStorage = 1 + 1e-9;
 constexpr double kGigabyte = 1e9;
 constexpr double kMegabyte = 1e6;
 
@@ -58,17 +61,43 @@ std::optional<std::uint64_t> first_where(std::uint64_t least, std::uint64_t most
   return most;
 }
 
-Curve cache_curve(const Model& model, const Prediction& now) {
+// The smallest cache for which `enough` holds of the prediction.
+template <typename Enough>
+std::optional<Bytes> smallest_cache_where(const Model& model, const JobSetup& setup, const Enough& enough) {
+  const auto holds = [&](std::uint64_t bytes) {
+    const auto made = model.predict(with_cache(setup, bytes));
+    return made && enough(*made);
+  };
+  const Bytes all = model.measured().bytes;
+  if (const auto found = first_where(0, all, holds)) return found;
+  // Memory that is slow itself: beyond C / (C + S), more of it is slower.
+  const double memory = model.measured().memory.value;
+  const double storage = setup.storage.value_or(model.storage().value);
+  if (memory <= 0 || storage <= 0) return std::nullopt;
+  return first_where(0, static_cast<Bytes>(static_cast<double>(all) * memory / (memory + storage)), holds);
+}
+
+// A cache also saves the CPU time of reading, which is no fetch stall.
+std::string cache_words(const Model& model, Bytes enough) {
+  const Bytes all = model.measured().bytes;
+  if (enough > 0) {
+    return fmt::format("from {} on, {:.0f} % of the dataset, no fetch stall in later epochs", format_bytes(enough),
+                       100 * static_cast<double>(enough) / static_cast<double>(all));
+  }
+  const double none = rate_of(model, with_cache(model.here(), 0));
+  return rate_of(model, with_cache(model.here(), all)) > none / (1 - kNoStall)
+             ? "storage alone is fast enough: the cache only saves the CPU time of reading"
+             : "storage alone is fast enough: the cache brings nothing";
+}
+
+Curve cache_curve(const Model& model) {
   const JobSetup& here = model.here();
   const auto all = static_cast<double>(model.measured().bytes);
   Curve curve{"cache", here.hosts > 1 ? "Cache of a host" : "Cache", "GB", {}, {}, {}};
   curve.here = static_cast<double>(std::min(here.cache, model.measured().bytes)) / kGigabyte;
-  if (const auto enough = smallest_cache(model, here, without_fetch(now))) {
-    curve.knee = Knee{static_cast<double>(*enough) / kGigabyte,
-                      *enough == 0 ? "storage alone is fast enough: the cache brings nothing"
-                                   : fmt::format("from {} on, {:.0f} % of the dataset, no fetch stall in later epochs",
-                                                 format_bytes(*enough), 100 * static_cast<double>(*enough) / all)};
-  }
+  const auto no_stall = [](const Prediction& made) { return made.stalls.fetch <= kNoStall; };
+  if (const auto enough = smallest_cache_where(model, here, no_stall))
+    curve.knee = Knee{static_cast<double>(*enough) / kGigabyte, cache_words(model, *enough)};
   std::vector<double> places;
   for (unsigned i = 0; i <= kCachePoints; ++i) places.push_back(all / kGigabyte * i / kCachePoints);
   trace(
@@ -108,7 +137,8 @@ Curve storage_curve(const Model& model, const Prediction& now) {
   if (!measured.known()) return curve;
   const double base = measured.value / kMegabyte;
   curve.here = base;
-  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now)); enough && *enough > kLeastStorage) {
+  if (const auto enough = smallest_storage(model, model.here(), without_fetch(now));
+      enough && *enough > kLeastStorage) {
     curve.knee = Knee{*enough / kMegabyte,
                       fmt::format("from {:.0f} MB/s on, no fetch stall in later epochs", *enough / kMegabyte)};
   }
@@ -225,8 +255,17 @@ double without_prep(const Prediction& prediction) {
 }
 
 JobSetup with_cache(JobSetup setup, Bytes cache) {
+  // What it takes, the page cache loses. Where reads go past it, it has nothing and gets nothing.
+  const Bytes all = setup.page_cache + setup.cache * setup.caches;
+  if (setup.page_cache > 0) setup.page_cache = all - std::min(all, cache * setup.caches);
   setup.cache = cache;
   if (setup.policy == CachePolicy::kPageCache) setup.policy = CachePolicy::kNeverEvict;
+  return setup;
+}
+
+JobSetup with_hits(JobSetup setup, double share, Bytes dataset) {
+  setup.cache = static_cast<Bytes>(std::ceil(share * static_cast<double>(dataset)));
+  setup.policy = setup.cache > 0 ? CachePolicy::kNeverEvict : CachePolicy::kPageCache;
   return setup;
 }
 
@@ -236,14 +275,7 @@ JobSetup with_cores(JobSetup setup, unsigned cores) {
 }
 
 std::optional<Bytes> smallest_cache(const Model& model, const JobSetup& setup, double rate) {
-  const auto enough = [&](std::uint64_t bytes) { return rate_of(model, with_cache(setup, bytes)) >= kEnough * rate; };
-  const Bytes all = model.measured().bytes;
-  if (const auto found = first_where(0, all, enough)) return found;
-  // Memory that is slow itself: beyond C / (C + S), more of it is slower.
-  const double memory = model.measured().memory.value;
-  const double storage = setup.storage.value_or(model.storage().value);
-  if (memory <= 0 || storage <= 0) return std::nullopt;
-  return first_where(0, static_cast<Bytes>(static_cast<double>(all) * memory / (memory + storage)), enough);
+  return smallest_cache_where(model, setup, [&](const Prediction& made) { return made.stalls.rate >= kEnough * rate; });
 }
 
 std::optional<unsigned> smallest_cores(const Model& model, const JobSetup& setup, double rate) {
@@ -254,17 +286,23 @@ std::optional<unsigned> smallest_cores(const Model& model, const JobSetup& setup
   return static_cast<unsigned>(*found);
 }
 
-// In closed form: the storage's share of the samples at this rate.
+// By halving: how much is read of a sample depends on the rate, too.
 std::optional<double> smallest_storage(const Model& model, const JobSetup& setup, double rate) {
   if (!std::isfinite(rate)) return std::nullopt;
-  JobSetup unlimited = setup;
-  unlimited.storage = kAnyRate;
-  if (rate_of(model, unlimited) < kEnough * rate) return std::nullopt;
-  JobSetup unit = setup;
-  unit.storage = 1;
-  const auto slow = model.predict(unit);
-  if (!slow || !std::isfinite(slow->fetch)) return 0;
-  return rate / slow->fetch;
+  const auto enough = [&](double storage) {
+    JobSetup other = setup;
+    other.storage = storage;
+    return rate_of(model, other) >= kEnough * rate;
+  };
+  if (!enough(kMostStorage)) return std::nullopt;
+  if (enough(kLeastStorage)) return 0;
+  double low = kLeastStorage;
+  double high = kMostStorage;
+  while (high > kSameStorage * low) {
+    const double middle = std::sqrt(low * high);
+    (enough(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 std::optional<unsigned> smallest_hosts(const Model& model, const JobSetup& setup, double rate) {
@@ -281,7 +319,7 @@ std::optional<unsigned> smallest_hosts(const Model& model, const JobSetup& setup
 std::vector<Curve> curves(const Model& model) {
   const auto now = model.predict(model.here());
   if (!now) return {};
-  std::vector<Curve> made{cache_curve(model, *now), cores_curve(model, *now), storage_curve(model, *now),
+  std::vector<Curve> made{cache_curve(model), cores_curve(model, *now), storage_curve(model, *now),
                           accelerators_curve(model, *now), hosts_curve(model)};
   std::erase_if(made, [](const Curve& curve) { return curve.points.size() < 2; });
   return made;

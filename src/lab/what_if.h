@@ -55,6 +55,8 @@ std::optional<unsigned> smallest_hosts(const Model& model, const JobSetup& setup
 
 // With a cache of this size, its own where there was only the page cache.
 JobSetup with_cache(JobSetup setup, Bytes cache);
+// With what was seen to come from memory: this share of a dataset of so many bytes, whoever keeps it and however.
+JobSetup with_hits(JobSetup setup, double share, Bytes dataset);
 // With as many cores, and as many prep threads, per host.
 JobSetup with_cores(JobSetup setup, unsigned cores);
 // How fast the setup would be if fetching, or prep, were not.

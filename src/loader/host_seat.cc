@@ -132,6 +132,7 @@ Status HostSeat::open_homes(const Needs& needs) {
   const SharedArenaOptions homes{.samples = samples, .homes = whole_pages(std::min(all, left))};
   const auto fill = [&](const SharedMemory& memory) -> Status {
     FORELOAD_TRY(memory.reserve(0, table));
+    check_promise(homes.homes);
     HomesOrder order(needs.stream, job_);
     SharedArena::format(
         memory.bytes(), homes, [&] { return order.next(); }, [&](SampleId id) { return needs.source.length(id); });
@@ -148,6 +149,17 @@ Status HostSeat::open_homes(const Needs& needs) {
   FORELOAD_ASSIGN(arena_, SharedArena::open(bytes, made, member_->id(),
                                             [this](MemberId id) { return member_->control().is_alive(id); }));
   return {};
+}
+
+// The card says half of the memory; where batches or samples are large, they leave less.
+void HostSeat::check_promise(Bytes room) {
+  if (!job_.plans) return;
+  const Bytes promised = job_.plans->assignment().placement().bytes(job_.self, HomeTier::kMemory);
+  if (promised <= room) return;
+  warn(
+      fmt::format("the other hosts count on {} of samples in the memory of this one, and beside its batches {} are "
+                  "left: the rest is read from the source. Give the host more memory (--memory), or smaller batches",
+                  format_bytes(promised), format_bytes(room)));
 }
 
 Bytes HostSeat::board_bytes(std::uint64_t samples) const {

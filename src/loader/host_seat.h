@@ -70,6 +70,7 @@ class HostSeat {
   HostSeat(std::shared_ptr<Member> member, const JobPlan& job) : member_(std::move(member)), job_(job) {}
   Status plan(const Needs& needs);
   Status open_homes(const Needs& needs);
+  void check_promise(Bytes room) FORELOAD_EXCLUDES(mutex_);
   Status open_disks(const Needs& needs);
   Bytes board_bytes(std::uint64_t samples) const;
   void sit(TierStack& tiers) FORELOAD_EXCLUDES(mutex_);

@@ -42,6 +42,27 @@ TEST_F(LoaderSeatTest, ValidationLoadersThatAreClosedLeaveNothing) {
             }));
 }
 
+// Four ranks of which each needs more than an eighth of the memory.
+TEST_F(LoaderSeatTest, AHostWithLessRoomThanTheOthersCountOnSaysSoOnce) {
+  EXPECT_EQ(0, in_child([&] {
+              const auto warnings_of = [&](Bytes memory) {
+                const RosterHost host{.learners = 4, .memory = memory / 2};
+                LoaderOptions own = options(memory);
+                own.host = fresh_host();
+                own.world = 8;
+                own.local_world = 4;
+                int warnings = 0;
+                own.warn = [&](const std::string& text) { warnings += text.find("count on") != std::string::npos; };
+                auto loader = open_with_seams(own, {.roster = Roster::create({host, host}).value()});
+                for (int i = 0; i < 3; ++i) {
+                  if (!loader.ok() || !loader->next().ok()) return -1;
+                }
+                return warnings;
+              };
+              return warnings_of(18_MiB) == 1 && warnings_of(256_MiB) == 0 ? 0 : 1;
+            }));
+}
+
 TEST_F(LoaderSeatTest, ALoaderThatCanNotBeOpenedLeavesNothing) {
   EXPECT_EQ(0, in_child([&] {
               std::vector<Loader> loaders;

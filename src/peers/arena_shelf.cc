@@ -82,7 +82,7 @@ PeerShelf::Taken ArenaShelf::take(const PeerKey& key, const PeerItem& item) {
 
 PeerShelf::Taken ArenaShelf::take_from_disk(const PeerKey& key, const PeerItem& item) {
   const auto disks = disks_of(key);
-  if (!disks || item.id >= disks->board().samples()) return {};
+  if (!disks || item.id >= disks->board().samples() || !disks_->fits(item.length)) return {};
   Taken taken = disks_->take(disks, item);
   if (taken.kind == Taken::Kind::kAbsent && disks->board().want(item.id, now())) taken.kind = Taken::Kind::kLater;
   return taken;

@@ -56,7 +56,7 @@ class DiskShelf::HeldBytes final : private LeaseBook {
   std::atomic<std::uint32_t> leases_{0};
 };
 
-DiskShelf::DiskShelf(Bytes room) : room_(std::make_shared<Room>(room)) {}
+DiskShelf::DiskShelf(Bytes room) : most_(room), room_(std::make_shared<Room>(room)) {}
 
 Result<std::unique_ptr<DiskShelf>> DiskShelf::open(Bytes room) {
   std::unique_ptr<DiskShelf> shelf(new DiskShelf(room));
@@ -84,6 +84,7 @@ void DiskShelf::expect(const std::shared_ptr<ShelvedDisks>& disks, const PeerIte
 
 PeerShelf::Taken DiskShelf::take(const std::shared_ptr<ShelvedDisks>& disks, const PeerItem& item) {
   using Kind = PeerShelf::Taken::Kind;
+  if (!fits(item.length)) return {};
   MutexLock lock(mutex_);
   const Time time = now();
   const auto found = readings_.find({disks->id(), item.id});

@@ -23,7 +23,8 @@ class DiskShelf {
 
   // Reading begins now, if there is room. REQUIRES, in both: item.id < disks->board().samples().
   void expect(const std::shared_ptr<ShelvedDisks>& disks, const PeerItem& item) FORELOAD_EXCLUDES(mutex_);
-  // kLater: it is being read, or waits for room. kAbsent: no disk has it, or other bytes.
+  bool fits(Bytes length) const { return length <= most_; }  // otherwise it is never read
+  // kLater: it is being read, or waits for room. kAbsent: no disk has it, or other bytes, or it never fits.
   PeerShelf::Taken take(const std::shared_ptr<ShelvedDisks>& disks, const PeerItem& item) FORELOAD_EXCLUDES(mutex_);
 
  private:
@@ -46,6 +47,7 @@ class DiskShelf {
   void run() FORELOAD_EXCLUDES(mutex_);
   static bool read(ShelvedDisks& disks, SampleId id, const DiskBoard::Place& place, std::span<std::byte> into);
 
+  const Bytes most_;
   std::shared_ptr<Room> room_;
   Mutex mutex_;
   CondVar changed_;

@@ -174,6 +174,16 @@ TEST_F(DiskShelfTest, MemoryIsBoundedAndWhatWaitsForItIsLate) {
   expect_right(take(shelf, 4), 4);
 }
 
+TEST_F(DiskShelfTest, WhatIsLongerThanAllMemoryIsAbsentAndNotLate) {
+  const auto disks = std::move(*DiskShelf::open(kLength - 1));
+  ArenaShelf shelf(*inventory_, disks.get());
+  write(4);
+  EXPECT_EQ(disks->take(this->disks(), {.id = 4, .length = kLength}).kind, Kind::kAbsent);
+  EXPECT_EQ(take(shelf, 4, 0s).kind, Kind::kAbsent);
+  EXPECT_EQ(take(shelf, 6, 0s).kind, Kind::kAbsent) << "nor is it wanted of its learner";
+  EXPECT_EQ(seat_->take_wanted(), std::nullopt);
+}
+
 TEST_F(DiskShelfTest, WhatNobodyTakesMakesRoom) {
   const auto disks = std::move(*DiskShelf::open(2 * kLength));
   ArenaShelf shelf(*inventory_, disks.get());

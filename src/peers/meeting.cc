@@ -21,6 +21,17 @@ std::string shown(const std::string& text) {
   return text.size() <= kLongestShown ? text : text.substr(0, kLongestShown - 3) + "...";
 }
 
+// Of a hello of another version nothing but that is known.
+std::string refused_words(const Hello& hello, const std::string& why) {
+  if (hello.protocol != kPeerProtocol) {
+    return fmt::format(
+        "an agent said hello in version {} of the protocol and was refused: this one speaks version {}; run the same "
+        "Foreload on all hosts",
+        hello.protocol, kPeerProtocol);
+  }
+  return fmt::format("host {} at {} said hello and was refused: {}", hello.card.host, shown(hello.card.name), why);
+}
+
 bool has_port(const std::string& address) {
   const auto parsed = HostPort::parse(address, 0);
   return parsed && parsed->port != 0;
@@ -91,8 +102,7 @@ HelloAnswer Meeting::greet(const Hello& hello) {
   MutexLock lock(mutex_);
   HelloAnswer answer{.nonce = own_.nonce, .refusal = refusal(hello)};
   if (!answer.refusal.empty()) {
-    warn(fmt::format("host {} at {} said hello and was refused: {}", hello.card.host, shown(hello.card.name),
-                     answer.refusal));
+    warn(refused_words(hello, answer.refusal));
     return answer;
   }
   add(hello.card);

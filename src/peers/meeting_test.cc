@@ -123,6 +123,15 @@ TEST(MeetingTest, StrangersAreRefusedInWords) {
   EXPECT_EQ(greeted(meeting, hello_of(1)).refusal, "");
 }
 
+TEST(MeetingTest, OfAnotherVersionOnlyTheVersionIsTold) {
+  Meeting meeting(hello_of(0));
+  EXPECT_NE(greeted(meeting, Hello{.protocol = 9, .card = {}}).refusal, "");
+  const auto warnings = meeting.take_warnings();
+  ASSERT_EQ(warnings.size(), 1u);
+  expect_words(warnings[0], {"version 9", "version 2", "same Foreload"});
+  EXPECT_EQ(warnings[0].find("host 0"), std::string::npos) << warnings[0];
+}
+
 TEST(MeetingTest, WordsForTheUserComeOnceAndAreBounded) {
   Meeting meeting(hello_of(0));
   Hello hello = hello_of(1);

@@ -6,7 +6,8 @@
 //
 // Nobody waits for a note: a host that is stopped only keeps an arena attached that another would like to take back.
 // Notes are short enough for MPIs to send them at once: longer ones are announced first and wait for answers of both
-// sides, which Open MPI may keep until something else is sent. Whoever waits for others asks them again.
+// sides, which Open MPI may keep until something else is sent. Whoever waits for others asks them again; to a host that
+// is stopped these would pile up, so what has not left is not sent again.
 #include "peers/mpi_job.h"
 
 #include <fmt/format.h>
@@ -189,7 +190,12 @@ bool MpiJob::hear(std::vector<std::string>& all) {
 
 void MpiJob::send(HostIndex host, const MpiNote& note, std::string_view text) {
   FORELOAD_CHECK(text.size() <= kMostSaid, "hosts exchange little");
+  const bool waits = std::any_of(outgoing_.begin(), outgoing_.end(), [&](const Outgoing& out) {
+    return out.host == host && out.message.note.kind == note.kind && out.message.note.serial == note.serial;
+  });
+  if (waits) return;
   Outgoing& out = outgoing_.emplace_back();
+  out.host = host;
   out.message.note = note;
   std::copy(text.begin(), text.end(), out.message.text.begin());
   must(MPI_Isend(&out.message, static_cast<int>(sizeof note + text.size()), MPI_BYTE, static_cast<int>(host), kTag,

@@ -46,8 +46,10 @@ class MpiJob {
   void say(std::string_view text);
   bool hear(std::vector<std::string>& all);  // what each host said, by host; false: not all have. Ask again
 
+  // One like it that the network has not taken yet will do.
   void send(HostIndex host, const MpiNote& note, std::string_view text = {});
-  bool poll();  // takes what came; something did
+  std::size_t unsent() const { return outgoing_.size(); }  // notes that the network has not taken
+  bool poll();                                             // takes what came; something did
   // Until when somebody waits for this host.
   Time hurried_until() const { return hurried_until_; }
 
@@ -62,6 +64,7 @@ class MpiJob {
     std::array<char, kMostSaid> text{};
   };
   struct Outgoing {
+    HostIndex host = 0;
     Message message;
     MPI_Request request = MPI_REQUEST_NULL;
   };

@@ -71,10 +71,12 @@ void MpiReads::drain() {
 // False: nothing can be begun.
 bool MpiReads::begin(HostIndex host) {
   Queue& queue = queues_[host];
-  if (queue.asks.empty() || queue.flying == kPerHost || free_.empty()) return false;
+  if (queue.asks.empty()) return false;
   const MpiAsk ask = queue.asks.front();
+  const bool late = now() >= ask.deadline;
+  if (!late && (queue.flying == kPerHost || free_.empty())) return false;
   queue.asks.pop_front();
-  if (now() >= ask.deadline) return true;  // whoever asked knows the time
+  if (late) return true;  // whoever asked knows the time
   MpiDirectory::Arena* arena = job_.directory().acquire(host, ask.key);
   if (arena == nullptr) {
     desk_.land({.serial = ask.serial, .result = PeerResult::kRefused});

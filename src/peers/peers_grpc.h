@@ -70,6 +70,17 @@ struct GrpcServerOptions {
   Duration patience = kLaterPatience;  // how long a call waits in all for samples that are on their way
 };
 
+// Calls that a server did not serve, by why.
+struct GrpcRefusals {
+  std::uint64_t strangers = 0;  // the certificate is not that of a peer
+  std::uint64_t malformed = 0;  // not a message, method or deadline of a peer
+  std::uint64_t versions = 0;   // another version of the protocol asks for samples
+  std::uint64_t unknown = 0;    // another dataset, plan or roster
+  std::uint64_t hellos = 0;     // refused in words
+
+  bool operator==(const GrpcRefusals&) const = default;
+};
+
 // Serves what is on a shelf. Bytes go from there into the connection without a copy; a sample is taken from the shelf
 // when the one before it has been handed over, so that a slow reader holds few leases. What is on its way to the shelf
 // is sent after what is here, and is absent when it does not come in time; no thread waits for it.
@@ -84,7 +95,8 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  std::string address() const;  // numbers, and the port it got
+  std::string address() const;    // numbers, and the port it got
+  GrpcRefusals refusals() const;  // so far. Any thread
 
  private:
   class Service;

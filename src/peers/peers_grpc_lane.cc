@@ -80,6 +80,7 @@ class Call {
   void write_part();
   void pause();
   void end(const grpc::Status& status);
+  void refuse(std::atomic<std::uint64_t>& count, const grpc::Status& status);
   void leave();
   grpc::Status refusal() const;  // OK: the call is served
 
@@ -157,7 +158,10 @@ grpc::Status Call::refusal() const {
 }
 
 void Call::on_client() {
-  if (const grpc::Status refused = refusal(); !refused.ok()) return end(refused);
+  if (const grpc::Status refused = refusal(); !refused.ok()) {
+    const bool stranger = refused.error_code() == grpc::StatusCode::UNAUTHENTICATED;
+    return refuse(stranger ? shop_.refused.strangers : shop_.refused.malformed, refused);
+  }
   stage_ = Stage::kAsked;
   stream_.Read(&request_, &step_);
 }
@@ -167,19 +171,24 @@ void Call::on_request() {
   request_.Clear();
   if (context_.method() == kHelloMethod) {
     const auto hello = parse_hello(bytes);
-    if (!hello) return end({grpc::StatusCode::INVALID_ARGUMENT, "this is no hello"});
+    if (!hello) return refuse(shop_.refused.malformed, {grpc::StatusCode::INVALID_ARGUMENT, "this is no hello"});
+    const HelloAnswer answer = shop_.greet(*hello);
+    if (!answer.refusal.empty()) ++shop_.refused.hellos;
     stage_ = Stage::kEnding;
-    return stream_.WriteAndFinish(to_buffer(encode(shop_.greet(*hello))), {}, grpc::Status::OK, &step_);
+    return stream_.WriteAndFinish(to_buffer(encode(answer)), {}, grpc::Status::OK, &step_);
   }
   auto fetch = parse_fetch_request(bytes);
-  if (!fetch) return end({grpc::StatusCode::INVALID_ARGUMENT, "this is no request for samples"});
+  if (!fetch) {
+    return refuse(shop_.refused.malformed, {grpc::StatusCode::INVALID_ARGUMENT, "this is no request for samples"});
+  }
   if (fetch->protocol != kPeerProtocol) {
-    return end({grpc::StatusCode::UNIMPLEMENTED, "it speaks version " + std::to_string(kPeerProtocol) +
-                                                     " of the protocol, and was asked in version " +
-                                                     std::to_string(fetch->protocol)});
+    return refuse(shop_.refused.versions,
+                  {grpc::StatusCode::UNIMPLEMENTED, "it speaks version " + std::to_string(kPeerProtocol) +
+                                                        " of the protocol, and was asked in version " +
+                                                        std::to_string(fetch->protocol)});
   }
   if (!shop_.shelf.knows(fetch->key)) {
-    return end({kUnknownKeyStatus, "it has another dataset, plan or roster"});
+    return refuse(shop_.refused.unknown, {kUnknownKeyStatus, "it has another dataset, plan or roster"});
   }
   begin(std::move(*fetch));
 }
@@ -252,6 +261,11 @@ void Call::pause() {
   stage_ = Stage::kPausing;
   alarm_.emplace();
   alarm_->Set(lane_.queue(), gpr_time_from_nanos(length.count(), GPR_TIMESPAN), &step_);
+}
+
+void Call::refuse(std::atomic<std::uint64_t>& count, const grpc::Status& status) {
+  ++count;
+  end(status);
 }
 
 void Call::end(const grpc::Status& status) {

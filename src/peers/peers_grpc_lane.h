@@ -5,7 +5,9 @@
 #include <grpcpp/completion_queue.h>
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -39,12 +41,22 @@ class Tally {
   std::size_t count_ FORELOAD_GUARDED_BY(mutex_) = 0;
 };
 
+// Any thread.
+struct RefusalCounts {
+  std::atomic<std::uint64_t> strangers{0};
+  std::atomic<std::uint64_t> malformed{0};
+  std::atomic<std::uint64_t> versions{0};
+  std::atomic<std::uint64_t> unknown{0};
+  std::atomic<std::uint64_t> hellos{0};
+};
+
 // What all calls use.
 struct Shop {
   PeerShelf& shelf;
   GrpcServer::Greet greet;
   Duration patience;
   bool authenticated = false;
+  RefusalCounts refused{};
   Cutter cutter{};
   grpc::AsyncGenericService methods{};
   Tally leases{};  // in the hands of gRPC

@@ -58,6 +58,14 @@ class GrpcServer::Service {
   }
 
   const std::string& address() const { return address_; }
+  GrpcRefusals refusals() const {
+    const RefusalCounts& counts = shop_.refused;
+    return {.strangers = counts.strangers,
+            .malformed = counts.malformed,
+            .versions = counts.versions,
+            .unknown = counts.unknown,
+            .hellos = counts.hellos};
+  }
 
  private:
   Shop shop_;
@@ -78,6 +86,10 @@ GrpcServer::~GrpcServer() = default;
 
 std::string GrpcServer::address() const {
   return service_->address();
+}
+
+GrpcRefusals GrpcServer::refusals() const {
+  return service_->refusals();
 }
 
 }  // namespace foreload

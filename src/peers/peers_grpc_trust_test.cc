@@ -149,6 +149,23 @@ TEST(PeerTrustTest, RequestsThatAreNoneAreRefusedAndTheServerGoesOn) {
   EXPECT_EQ(client.ask(kHelloMethod, good), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(client.ask(kFetchMethod, good, std::nullopt), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(client.ask(kFetchMethod, good), grpc::StatusCode::OK);
+  EXPECT_EQ(server->refusals(), (GrpcRefusals{.malformed = 5, .versions = 1}));
+}
+
+TEST(PeerTrustTest, WhatAServerRefusesIsCounted) {
+  TestShelf shelf;
+  const auto job = job_credentials({{.name = "somebody-else"}});
+  const auto server = *GrpcServer::listen({.credentials = job[0]}, shelf,
+                                          [](const Hello&) { return HelloAnswer{.refusal = "not you"}; });
+  const auto stranger = peers_at(server->address(), job[1]);
+  Wanted wanted(0, 3, 1'000);
+  wanted.fetch_and_wait(*stranger, now() + 5s);
+  const GrpcRefusals before = server->refusals();
+  EXPECT_EQ(before, GrpcRefusals{.strangers = before.strangers});
+  EXPECT_GE(before.strangers, 1u);
+  const auto peer = peers_at(server->address(), job[0]);
+  EXPECT_FALSE(peer->greet(0, now() + kPlenty));
+  EXPECT_EQ(server->refusals(), (GrpcRefusals{.strangers = before.strangers, .hellos = 1}));
 }
 
 TEST(PeerTrustTest, AReaderThatDoesNotReadHoldsFewLeases) {

@@ -24,6 +24,7 @@ constexpr Duration kShortPause = 20us;
 constexpr Duration kLongPause = 2ms;
 constexpr Duration kLook = 1ms;  // for what other hosts have to do
 constexpr Duration kFarewell = 5s;
+constexpr Duration kProbeTime = 2s;
 
 }  // namespace
 
@@ -107,6 +108,7 @@ Result<std::unique_ptr<MpiPeers>> MpiPeers::open() {
     peers->host_ = peers->worker_->job().host();
     peers->hosts_ = peers->worker_->job().hosts();
     peers->neighbours_ = peers->worker_->job().neighbours();
+    peers->healths_.resize(peers->hosts_);
   });
   return peers;
 }
@@ -141,11 +143,25 @@ bool MpiPeers::withdraw(const PeerKey& key, Time until) {
   }
 }
 
+std::size_t MpiPeers::unsent() {
+  std::size_t notes = 0;
+  in_mpi([&] { notes = worker_->job().unsent(); });
+  return notes;
+}
+
 void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWant> wants, Time deadline) {
   FORELOAD_CHECK(host < hosts_, "the roster has the job's hosts");
+  if (wants.empty()) return;
+  const Time time = now();
+  const PeerHealth::Advice advice = healths_[host].advise(time);
+  if (advice != PeerHealth::Advice::kUse) {
+    for (const PeerWant& want : wants) unasked_.push_back({.token = want.token, .result = PeerResult::kUnreachable});
+    if (advice == PeerHealth::Advice::kProbe) probe(host, key, wants[0].id);
+    return;
+  }
   asks_.clear();
   for (const PeerWant& want : wants) {
-    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .deadline = deadline};
+    pending_[++serials_] = {.host = host, .into = want.into, .token = want.token, .begun = time, .deadline = deadline};
     asks_.push_back(
         {.serial = serials_, .host = host, .key = key, .id = want.id, .into = want.into, .deadline = deadline});
   }
@@ -153,8 +169,29 @@ void MpiPeers::fetch(HostIndex host, const PeerKey& key, std::span<const PeerWan
   desk_->ask(asks_);
 }
 
+// Reads the sample's slot, and nothing else: with no room for its bytes it ends there.
+void MpiPeers::probe(HostIndex host, const PeerKey& key, SampleId id) {
+  const Time time = now();
+  pending_[++serials_] = {.host = host, .begun = time, .deadline = time + kProbeTime, .probe = true};
+  next_deadline_ = std::min(next_deadline_, time + kProbeTime);
+  const MpiAsk ask{.serial = serials_, .host = host, .key = key, .id = id, .deadline = time + kProbeTime};
+  desk_->ask({&ask, 1});
+}
+
+// What the end of a want or a probe says about its host. A deadline that was over when it was set says nothing.
+void MpiPeers::note(const Pending& want, PeerResult result) {
+  PeerHealth& health = healths_[want.host];
+  const bool silent = result == PeerResult::kUnreachable;
+  if (want.probe && silent) return health.on_silence(now());
+  if (want.probe) return health.on_hello(0, now());
+  if (silent && want.begun < want.deadline) health.on_failed(want.begun, now());
+  if (result == PeerResult::kHere) health.on_fetched(want.begun);
+}
+
 void MpiPeers::wait(std::vector<PeerEnd>& ends, Time until) {
   const std::size_t before = ends.size();
+  ends.insert(ends.end(), unasked_.begin(), unasked_.end());
+  unasked_.clear();
   for (;;) {
     const std::uint32_t seen = desk_->landed();
     desk_->take(landings_);
@@ -180,7 +217,9 @@ void MpiPeers::land(const MpiLanding& landing, std::vector<PeerEnd>& ends) {
       std::memcpy(want.into.data() + landing.at, landing.bytes.data(), landing.bytes.size());
     }
     if (landing.last) {
-      ends.push_back({.token = want.token, .result = result_of(want, landing)});
+      const PeerResult result = result_of(want, landing);
+      note(want, result);
+      if (!want.probe) ends.push_back({.token = want.token, .result = result});
       pending_.erase(found);
     }
   }
@@ -205,7 +244,8 @@ void MpiPeers::expire(std::vector<PeerEnd>& ends) {
       return false;
     }
     warn_once(want.host, "it did not answer in time");
-    ends.push_back({.token = want.token, .result = PeerResult::kUnreachable});
+    note(want, PeerResult::kUnreachable);
+    if (!want.probe) ends.push_back({.token = want.token, .result = PeerResult::kUnreachable});
     return true;
   });
 }

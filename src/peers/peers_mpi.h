@@ -3,7 +3,8 @@
 // MPI job has no strangers. The host index is MPI's rank. When one process of the job dies, its launcher ends them all.
 // MPI runs in a thread of its own. What comes is copied and compared with its hash by the thread that waits, in wait():
 // so nothing is written to a want's memory after its end. (Between processes of one machine nothing has to be copied: a
-// read has ended as soon as it is begun.) Memory: 4 MiB for every host that is read from, 68 MiB at
+// read has ended as soon as it is begun.) A host that does not answer by a deadline is left alone until the slot of a
+// sample of it can be read. Memory: 4 MiB for every host that is read from, 68 MiB at
 // most. One object per process and life: MPI can not be started twice.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "base/thread.h"
 #include "peers/mpi_desk.h"
 #include "peers/peers.h"
+#include "policy/peer_health.h"
 
 namespace foreload {
 
@@ -46,6 +48,9 @@ class MpiPeers final : public PeerTransport {
   void wake() override;
   std::vector<std::string> take_warnings() override { return desk_->take_warnings(); }
 
+  // Notes to other hosts that the network has not taken: some per host at most. Blocks for a moment.
+  std::size_t unsent();
+
   // Runs something in MPI's thread and waits for it: for whoever else in this process calls MPI.
   void in_mpi(const std::function<void()>& body) { (void)desk_->call(body); }
 
@@ -55,10 +60,14 @@ class MpiPeers final : public PeerTransport {
     HostIndex host = 0;
     std::span<std::byte> into;
     std::uint64_t token = 0;
+    Time begun{};
     Time deadline{};
+    bool probe = false;  // nobody's want
   };
 
   MpiPeers() = default;
+  void probe(HostIndex host, const PeerKey& key, SampleId id);
+  void note(const Pending& want, PeerResult result);
   void land(const MpiLanding& landing, std::vector<PeerEnd>& ends);
   PeerResult result_of(const Pending& want, const MpiLanding& landing);
   void expire(std::vector<PeerEnd>& ends);
@@ -75,6 +84,8 @@ class MpiPeers final : public PeerTransport {
   std::uint64_t serials_ = 0;
   std::vector<MpiLanding> landings_;
   std::vector<MpiAsk> asks_;
+  std::vector<PeerHealth> healths_;  // by host
+  std::vector<PeerEnd> unasked_;     // of hosts that are left alone
   std::set<std::pair<HostIndex, std::string>> warned_;
   std::atomic<bool> woken_{false};
 };

@@ -15,6 +15,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/sanitizer.h"
 #include "base/shared_memory.h"
 #include "pipeline/ring.h"
 
@@ -255,18 +256,8 @@ bool one_reading(int steps, int done, bool dies) {
   return true;
 }
 
-// Instrumented code has a hundred times the instructions; what they are is seen without.
-bool is_instrumented() {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  return true;
-#endif
-#endif
-  return false;
-}
-
 void at_every_step(bool dies, bool (*round)(int steps, int done, bool dies), void (*body)(Ring&)) {
-  if (is_instrumented()) GTEST_SKIP() << "the plain build steps through";
+  if (kHasSanitizer) GTEST_SKIP() << "the plain build steps through";
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(seed);
   std::mt19937 random(seed);

@@ -8,19 +8,12 @@
 #include <cstdlib>
 
 #include "base/random.h"
+#include "base/sanitizer.h"
 #include "prep/png_samples.h"
 #include "prep/test_pictures.h"
 
 namespace foreload {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kHasSanitizer = true;
-#elif defined(__has_feature)
-constexpr bool kHasSanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kHasSanitizer = false;
-#endif
 
 TEST(PngTest, EveryBoxEqualsTheSamePartOfTheFullDecode) {
   constexpr std::uint64_t kSeed = 99;

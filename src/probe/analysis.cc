@@ -1,5 +1,6 @@
 // The order of the measurements: storage first, while nothing of the dataset has been touched; then the page cache,
-// which is warm by then; then a specimen is copied, and prep, memory and disk tier are measured with it.
+// which is warm by then; then a specimen is copied, and memory tier, prep and disk tier are measured with it: what
+// takes little time comes first, so that there is some left for it.
 #include "probe/analysis.h"
 
 #include <fmt/format.h>
@@ -25,6 +26,9 @@ constexpr double kDiskTime = 0.05;
 constexpr double kDiskBytes = 0.1;
 constexpr unsigned kDiskWindows = 9;
 constexpr Duration kDiskWindow = 100ms;
+constexpr Duration kNetworkWindow = 200ms;
+constexpr Duration kNetworkTime = 3s;  // beside the rest: the dataset is not read for it
+constexpr unsigned kNetworkWindows = 11;
 
 class Measurement {
  public:
@@ -37,6 +41,7 @@ class Measurement {
   Status take_specimen();
   Status measure_prep();
   Status measure_disk();
+  Status measure_network();
   void measure_share();
   // What fails is missing, with the reason; only a stop ends everything.
   Status keep(const char* what, Status done);
@@ -76,9 +81,9 @@ Status Measurement::measure_prep() {
     FORELOAD_TRY(specimen_->convert("record", true, allowance_));
   }
   const LoaderOptions small = specimen_->options(options_, dataset);
+  FORELOAD_TRY(keep("memory tier", measure_memory(small, allowance_, measured_)));
   FORELOAD_TRY(keep("prep, by stage", measure_stages(small, allowance_, measured_)));
-  FORELOAD_TRY(keep("prep", measure_threads(small, options_.workers, allowance_, measured_)));
-  return keep("memory tier", measure_memory(small, allowance_, measured_));
+  return keep("prep", measure_threads(small, options_.workers, allowance_, measured_));
 }
 
 Status Measurement::measure_disk() {
@@ -96,15 +101,30 @@ Status Measurement::measure_disk() {
   FORELOAD_TRY(window());  // fills the queue
   const WindowRule rule{.most = kDiskWindows - 1};
   FORELOAD_ASSIGN(measured_.disk, repeat_windows(allowance_, allowance_.deadline(kDiskTime), window, rule));
-  if (!measured_.disk.known()) return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
+  if (!measured_.disk.known()) return no_time_left();
+  return {};
+}
+
+// In samples as long as those of the dataset are on average.
+Status Measurement::measure_network() {
+  allowance_.tell("network", 0.97);
+  const Bytes length = source_.total_bytes() / std::max<std::uint64_t>(source_.size(), 1);
+  const auto& fetch = allowance_.how().peers;
+  const auto window = [&]() -> Result<std::optional<double>> {
+    FORELOAD_TRY(allowance_.go_on());
+    FORELOAD_ASSIGN(const double rate, fetch(length, kNetworkWindow));
+    return std::optional(rate);
+  };
+  FORELOAD_TRY(window());  // connects
+  const WindowRule rule{.most = kNetworkWindows};
+  FORELOAD_ASSIGN(measured_.network, repeat_windows(allowance_, now() + kNetworkTime, window, rule));
   return {};
 }
 
 void Measurement::measure_share() {
-  double rate = 0;
-  for (const StorageAt& at : measured_.storage) rate = std::max(rate, at.bytes_per_s.value);
-  if (rate == 0) return;
-  if (auto share = measure_read_share(source_, options_, rate)) measured_.read_share = *share;
+  const Figure storage = best_storage(measured_.storage);
+  if (!storage.known()) return;
+  if (auto shares = measure_read_shares(source_, options_, storage.value)) measured_.read_share = std::move(*shares);
 }
 
 Result<Measured> Measurement::run() {
@@ -127,10 +147,17 @@ Result<Measured> Measurement::run() {
   } else {
     FORELOAD_TRY(keep("disk tier", measure_disk()));
   }
-  lack("network", options_.peers.empty()
-                      ? "no other hosts were given: --peers HOST:PORT,…"
-                      : "it is only seen while agents of the job run: `foreload run --peers … --json` "
-                        "tells the bytes that came from other hosts");
+  const double network = allowance_.how().network;
+  if (network > 0) {
+    measured_.network = {.value = network, .low = network, .high = network, .windows = 1};
+  } else if (allowance_.how().peers) {
+    FORELOAD_TRY(keep("network", measure_network()));
+  } else {
+    lack(
+        "network",
+        "nothing is predicted of hosts that share their caches: name them with --peers while their agents run, or give "
+        "the rate with --network, such as 1GB/s");
+  }
   const double rate = allowance_.how().accelerator;
   if (rate > 0) measured_.accelerator = {.value = rate, .low = rate, .high = rate, .windows = 1};
   measured_.bytes_read = allowance_.spent();

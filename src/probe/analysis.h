@@ -1,6 +1,7 @@
 // The measurements of `foreload analyze`: what this machine and a dataset give, in repeated short windows over a sample
-// of it that the seed chooses. Nothing is written but temporary folders, which are gone at every return; time and bytes
-// are bounded; what can not be known stands in Measured::missing with the reason. docs/design/analyze.md says how.
+// of it that the seed chooses. Nothing is written but the dataset's index, where there is none, and temporary folders,
+// which are gone at every return; time and bytes are bounded; what can not be known stands in Measured::missing with
+// the reason. docs/design/analyze.md says how.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,9 @@ struct MeasureOptions {
   std::string scratch{};                     // where temporary folders are made; empty: TMPDIR, or /tmp
   double accelerator = 0;                    // samples per second, as given; copied. 0: not known
   double storage = 0;                        // bytes per second of the dataset's storage, if known: for compare_forms
+  double network = 0;                        // bytes per second between hosts, as given; copied. 0: not known
+  // The same, measured for so long in samples of that length. Empty: there are no other hosts.
+  std::function<Result<double>(Bytes length, Duration time)> peers{};
   std::function<void(const std::string& stage, double share)> progress{};  // share: of the whole, 0 … 1
   std::function<void()> opened{};  // the dataset is open: from here on, stop() is heeded and temporary folders exist
   std::function<bool()> stop{};    // asked often; true ends with kCancelled
@@ -32,10 +36,10 @@ Result<Measured> measure(const LoaderOptions& options, const MeasureOptions& how
 
 // One pass over the same samples, in one form, nothing kept, cold where that is possible.
 struct FormRun {
-  std::uint64_t requests = 0;  // to storage: reads, and files opened for one of them
-  Bytes bytes = 0;             // read
-  Bytes stored = 0;            // that the samples take there
-  double read_share = 1;       // of a sample, that a loader reads which has come to know the storage of the dataset
+  std::uint64_t requests = 0;        // to storage: reads, and files opened for one of them
+  Bytes bytes = 0;                   // read
+  Bytes stored = 0;                  // that the samples take there
+  std::vector<ReadAt> read_share{};  // of a sample, that a loader reads which has come to know the storage
   double cpu_seconds = 0;
   double samples_per_s = 0;
 

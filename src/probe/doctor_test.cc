@@ -66,12 +66,17 @@ TEST(DoctorTest, OpenFilesCountTheShardsThatAreKeptOpen) {
   MachineView view = good_machine();
   view.open_files = 30;
   EXPECT_EQ(judge_open_files(view, {}).severity, Severity::kCosts);
+  EXPECT_FALSE(says(judge_open_files(view, {}), "a run ends"));
   EXPECT_EQ(judge_open_files(view, {.kept_open = 39}).severity, Severity::kBreaks);
+  EXPECT_EQ(judge_open_files(view, {.kept_open = 20}).severity, Severity::kCosts);
+  EXPECT_TRUE(says(judge_open_files(view, {.kept_open = 20}), "a run ends"));
   EXPECT_TRUE(says(judge_open_files(view, {}), "ulimit -n 4096"));
   view.open_files = 16;
-  view.open_files_hard = 16;
+  EXPECT_EQ(judge_open_files(view, {}).severity, Severity::kCosts);
+  view.open_files = 7;
+  view.open_files_hard = 7;
   EXPECT_EQ(judge_open_files(view, {}).severity, Severity::kBreaks);
-  EXPECT_TRUE(says(judge_open_files(view, {}), "hard limit of 16"));
+  EXPECT_TRUE(says(judge_open_files(view, {}), "hard limit of 7"));
   view.open_files = 1024;
   EXPECT_EQ(judge_open_files(view, {.kept_open = 1'000'000}).severity, Severity::kOk);  // no more than 256 are
   view.open_files = kNoLimit;

@@ -116,7 +116,7 @@ Status FormMeasurement::load(Loader& loader, FormRun& run, Time& since) {
     rates.push_back(static_cast<double>(last.samples - before.samples) / seconds(last.time - before.time));
     before = last;
   }
-  if (rates.empty()) return Error{Code::kInvalid, "storage is too slow for it in the time of the analysis"};
+  if (rates.empty()) return no_time_left();
   const auto pass = static_cast<double>(specimen_.size()) / static_cast<double>(last.samples - first.samples);
   run.bytes = static_cast<Bytes>(pass * static_cast<double>(last.bytes - first.bytes));
   run.cpu_seconds = pass * (last.cpu - first.cpu);
@@ -157,8 +157,7 @@ Result<FormRun> FormMeasurement::measure(const std::string& name) {
     FORELOAD_TRY(load(loader, run, since));
   }
   if (allowance_.how().storage > 0) {
-    FORELOAD_ASSIGN(const Figure share, measure_read_share(*source, options, allowance_.how().storage));
-    run.read_share = share.value;
+    FORELOAD_ASSIGN(run.read_share, measure_read_shares(*source, options, allowance_.how().storage));
   }
   FORELOAD_ASSIGN(const double requests, requests_per_sample(options.record, *source, since));
   run.requests = static_cast<std::uint64_t>(requests * static_cast<double>(specimen_.size()) + 0.5);

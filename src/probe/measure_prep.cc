@@ -157,7 +157,7 @@ void add_collate(std::vector<double> cpu_per_sample, Measured& measured) {
 }  // namespace
 
 Status measure_stages(const LoaderOptions& options, Allowance& allowance, Measured& measured) {
-  allowance.tell("prep, by stage", 0.55);
+  allowance.tell("prep, by stage", 0.6);
   FORELOAD_ASSIGN(const std::unique_ptr<Source> source, open_dataset(options));
   FORELOAD_ASSIGN(const LoadedSamples loaded, load_samples(*source, source->total_bytes()));
   FORELOAD_ASSIGN(const ChainOptions chain, choose_chain(options, *source));
@@ -166,9 +166,7 @@ Status measure_stages(const LoaderOptions& options, Allowance& allowance, Measur
   if (slices.empty()) return Error{Code::kBadSample, "the chain takes none of the samples that were tried"};
   StageWindows windows;
   FORELOAD_ASSIGN(const Figure whole, stage_windows(stages, slices, allowance, windows));
-  if (!whole.known()) {
-    return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
-  }
+  if (!whole.known()) return no_time_left();
   add_stages(stages, windows, measured);
   return {};
 }
@@ -176,7 +174,7 @@ Status measure_stages(const LoaderOptions& options, Allowance& allowance, Measur
 std::vector<unsigned> thread_counts(unsigned cores, std::optional<unsigned> asked) {
   std::set<unsigned> counts{cores};
   for (unsigned threads = 1; threads < cores; threads *= 2) counts.insert(threads);
-  if (asked.value_or(0) > 0) counts.insert(*asked);
+  if (asked.value_or(0) > 0 && *asked < cores) counts.insert(*asked);
   return {counts.begin(), counts.end()};
 }
 
@@ -199,7 +197,7 @@ Status measure_threads(const LoaderOptions& options, std::optional<unsigned> ask
     };
     const Time deadline = allowance.deadline(kThreadsTime / static_cast<double>(counts.size()));
     FORELOAD_ASSIGN(const Figure rate, repeat_windows(allowance, deadline, window));
-    if (!rate.known()) return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
+    if (!rate.known()) return no_time_left();
     measured.prep.push_back({counts[i], rate});
     if (counts[i] == 1) add_collate(std::move(cpu), measured);
   }
@@ -207,7 +205,7 @@ Status measure_threads(const LoaderOptions& options, std::optional<unsigned> ask
 }
 
 Status measure_memory(const LoaderOptions& options, Allowance& allowance, Measured& measured) {
-  allowance.tell("memory tier", 0.85);
+  allowance.tell("memory tier", 0.55);
   LoaderOptions plain = options;
   FORELOAD_ASSIGN(const std::unique_ptr<Source> source, open_dataset(options));
   plain.chain = {ragged(DType::kU8, source->max_length(), {.headerless = true})};
@@ -219,7 +217,7 @@ Status measure_memory(const LoaderOptions& options, Allowance& allowance, Measur
     return std::optional(static_cast<double>(amount.bytes) / amount.seconds);
   };
   FORELOAD_ASSIGN(measured.memory, repeat_windows(allowance, allowance.deadline(kMemoryTime), window));
-  if (!measured.memory.known()) return Error{Code::kInvalid, "no time was left for it: give the analysis more"};
+  if (!measured.memory.known()) return no_time_left();
   return {};
 }
 

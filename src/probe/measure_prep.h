@@ -20,7 +20,8 @@ Status measure_threads(const LoaderOptions& options, std::optional<unsigned> ask
 // Fills in memory: samples go from the memory tier into a batch, as they are.
 Status measure_memory(const LoaderOptions& options, Allowance& allowance, Measured& measured);
 
-// Numbers of threads that are worth a measurement: doubled up to the cores, and the one that was asked for.
+// Numbers of threads that are worth a measurement: doubled up to the cores, and the one that was asked for, if each of
+// them has a core.
 std::vector<unsigned> thread_counts(unsigned cores, std::optional<unsigned> asked);
 
 }  // namespace foreload

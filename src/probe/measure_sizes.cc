@@ -1,6 +1,7 @@
 #include "probe/measure_sizes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "foreload/schedule.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kWindows = 9;
 constexpr std::uint64_t kSamplesOfWindow = 64;
+constexpr int kOctaves = 6;  // to both sides of a rate
 
 // What the fetcher would read, if the part is worth a request more.
 Bytes bytes_of_miss(const Source& source, SampleId id, CropForesight& foresight, const PrepKey& key,
@@ -86,6 +88,17 @@ Result<Figure> measure_read_share(const Source& source, const LoaderOptions& opt
     windows.push_back(whole > 0 ? static_cast<double>(read) / static_cast<double>(whole) : 1);
   }
   return figure_of(std::move(windows));
+}
+
+Result<std::vector<ReadAt>> measure_read_shares(const Source& source, const LoaderOptions& options,
+                                                double bytes_per_s) {
+  std::vector<ReadAt> shares;
+  for (int octave = -kOctaves; octave <= kOctaves; ++octave) {
+    const double rate = std::ldexp(bytes_per_s, octave);
+    FORELOAD_ASSIGN(const Figure share, measure_read_share(source, options, rate));
+    shares.push_back({rate, share});
+  }
+  return shares;
 }
 
 }  // namespace foreload

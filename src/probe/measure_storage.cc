@@ -31,7 +31,7 @@ constexpr Duration kShortestWindow = 1ms;  // below, the clock and the scheduler
 constexpr double kGain = 1.04;             // of a doubled depth, to be one
 constexpr unsigned kIdleDoublings = 3;     // after which deeper queues are not tried
 constexpr double kPointTime = 0.05;        // of the whole
-constexpr double kDepthsTime = 0.4;        // of the whole, after which no deeper queue is tried: prep needs time, too
+constexpr double kDepthsTime = 0.3;        // of the whole, after which no deeper queue is tried: prep needs time, too
 constexpr double kPointBytes = 0.05;
 constexpr double kWarmBytes = 0.05;      // of the whole: what the page cache is filled with
 constexpr unsigned kWindowsOfPoint = 9;  // for which its bytes have to be enough
@@ -43,6 +43,22 @@ constexpr std::uint64_t kMostDropped = 8192;  // samples of a point, taken out o
 Figure scaled(Figure figure, double factor) {
   for (double* each : {&figure.value, &figure.low, &figure.high}) *each *= factor;
   return figure;
+}
+
+const char* coldness_words(Coldness coldness) {
+  switch (coldness) {
+    case Coldness::kDirect:
+      return "past the page cache";
+    case Coldness::kDropped:
+      return "taken out of the page cache before";
+    case Coldness::kAsItIs:
+      return "some of them from the page cache: an upper bound";
+    case Coldness::kMemory:
+      return "of a file system in memory";
+    case Coldness::kElsewhere:
+      return "objects of a store";
+  }
+  return "";
 }
 
 class StorageMeasurement {
@@ -154,13 +170,14 @@ void StorageMeasurement::lack_point(const char* what, const Point& point) {
                            counted(source_.size(), "sample"), format_duration(kShortestWindow)));
   } else {
     lack(what,
-         fmt::format("fewer than {} windows of reads ended in the {} and {} that it may take: give the analysis "
-                     "more time",
+         fmt::format("fewer than {} windows of reads ended in the {} and {} that an analysis may take: storage is too "
+                     "slow, or the machine too busy",
                      kLeastWindows, format_duration(allowance_.how().time), format_bytes(allowance_.how().most_bytes)));
   }
 }
 
 void StorageMeasurement::note_coldness() {
+  measured_.storage_how = coldness_words(coldness_);
   if (coldness_ != Coldness::kAsItIs) return;
   lack("storage, cold",
        "neither O_DIRECT nor taking the files out of the page cache works here: what the page cache has comes from "
@@ -176,7 +193,8 @@ Status StorageMeasurement::cold() {
   double best = 0;
   unsigned idle = 0;
   Point last;
-  for (unsigned depth = 1; depth <= std::min<std::uint64_t>(stream->max_depth(), source_.size()); depth *= 2) {
+  const auto deepest = std::min<std::uint64_t>(stream->max_depth(), source_.size());
+  for (unsigned depth = 1; depth <= deepest; depth *= 2) {
     allowance_.tell(fmt::format("storage, {} at once", counted(depth, "read")), 0.05 * static_cast<double>(stretches_));
     Stretch stretch = next_stretch();
     drop(stretch);
@@ -186,9 +204,18 @@ Status StorageMeasurement::cold() {
     read_cpu_ = last.cpu_per_byte;
     idle = last.bytes_per_s.value > best * kGain ? 0 : idle + 1;
     best = std::max(best, last.bytes_per_s.value);
-    if (idle == kIdleDoublings || allowance_.used() > kDepthsTime) break;
+    if (idle == kIdleDoublings) break;
+    if (allowance_.used() > kDepthsTime && depth < deepest) {
+      lack("storage, more at once",
+           fmt::format("the time for it ended after {} at once, which may be too few", counted(depth, "read")));
+      break;
+    }
   }
-  if (measured_.storage.empty()) lack_point("storage", last);
+  if (measured_.storage.empty()) {
+    lack_point("storage", last);
+  } else if (!last.bytes_per_s.known()) {
+    lack_point("storage, more at once", last);
+  }
   allowance_.tell("storage, in a row", 0.45);
   Stretch stretch = next_stretch();
   stretch.in_a_row = true;

@@ -60,11 +60,12 @@ Result<MeasuredRate> measured_rate(LoaderOptions options, const RateOptions& how
     sum.fetch_stall += epoch.fetch_stall;
     sum.prep_stall += epoch.prep_stall;
     sum.memory_bytes += epoch.memory_bytes;
-    sum.source_bytes += epoch.source_bytes + epoch.disk_bytes + epoch.peer_bytes;
   }
   measured.samples = sum.samples / rates.size();
-  measured.cached = static_cast<double>(sum.memory_bytes) /
-                    static_cast<double>(std::max<Bytes>(sum.memory_bytes + sum.source_bytes, 1));
+  // Of whole samples: of those that are not kept, often a part is read.
+  const double delivered = static_cast<double>(sum.samples) * static_cast<double>(measured.bytes) /
+                           static_cast<double>(std::max<std::uint64_t>(loader.source().size(), 1));
+  measured.cached = delivered > 0 ? std::min(1.0, static_cast<double>(sum.memory_bytes) / delivered) : 0;
   measured.fetch_stall = seconds(sum.fetch_stall) / seconds(sum.wall);
   measured.prep_stall = seconds(sum.prep_stall) / seconds(sum.wall);
   measured.cpu_seconds = (cpu_seconds() - cpu) / static_cast<double>(std::max<std::uint64_t>(sum.samples, 1));

@@ -110,13 +110,14 @@ JobSetup PlannedJob::setup(Bytes free) const {
   setup.form = form();
   setup.dtype = options_.dtype;
   setup.cache = options_.cache ? kept(budget_).value_or(0) : 0;
+  setup.caches = caches();
   setup.policy = !options_.cache                       ? CachePolicy::kPageCache
                  : options_.eviction == Eviction::kLru ? CachePolicy::kLru
                                                        : CachePolicy::kNeverEvict;
   const Bytes all = source_->total_bytes();
   if (!options_.disk.empty()) setup.disk = options_.disk_bytes > 0 ? std::min(options_.disk_bytes, all) : all;
   const bool past = !options_.storage.empty() || options_.direct_io || source_->locate(0).store != nullptr;
-  const Bytes ours = budget_ * (options_.host.empty() ? setup.accelerators : 1);
+  const Bytes ours = budget_ * caches();
   setup.page_cache = past || free <= ours ? 0 : free - ours;
   return setup;
 }

@@ -39,6 +39,8 @@ class PlannedJob {
   Bytes footprint(SampleId id) const;
   // The smallest budget of a learner that keeps so many; what the machine does not have is extrapolated.
   Bytes budget_for(Bytes kept) const;
+  // The same of all learners of this machine: each has its own, unless they share one.
+  Bytes machine_budget_for(Bytes kept) const { return caches() * budget_for(kept); }
 
  private:
   PlannedJob(LoaderOptions options, std::unique_ptr<Source> source, ChainOptions chosen, Chain chain)
@@ -47,6 +49,7 @@ class PlannedJob {
         chain_options_(std::move(chosen)),
         chain_(std::move(chain)) {}
   double kept_share(Bytes home) const;
+  unsigned caches() const { return options_.host.empty() ? learners() : 1; }  // on this machine
 
   LoaderOptions options_;
   std::unique_ptr<Source> source_;

@@ -1,9 +1,15 @@
 #include "probe/specimen.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -32,6 +38,32 @@ std::string extension_of(const std::string& key) {
     return c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   });
   return found.size() > 1 && found.size() <= kLongestExtension && is_plain ? found : ".bin";
+}
+
+constexpr std::time_t kSettled = 60;  // seconds after which a fresh mark is locked, if anybody is going to
+
+// Whether this is a folder that we made, for a process that is gone: it is ours, has the mark, and nobody holds it.
+bool is_left_behind(const std::filesystem::path& folder) {
+  struct stat found {};
+  if (::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid()) return false;
+  const Descriptor mark(
+      ::open((folder / TemporaryFolder::kMark).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!mark.valid() || ::fstat(mark.get(), &found) != 0) return false;
+  const bool is_ours = S_ISREG(found.st_mode) && found.st_uid == ::geteuid() && found.st_size == 0;
+  return is_ours && std::time(nullptr) - found.st_mtime >= kSettled && ::flock(mark.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+void remove_left_behind(const std::string& place) {
+  std::error_code failed;
+  std::filesystem::directory_iterator entries(place, failed);
+  std::vector<std::filesystem::path> left;
+  for (; !failed && entries != std::filesystem::directory_iterator(); entries.increment(failed)) {
+    const std::string name = entries->path().filename().string();
+    if (name.starts_with(std::string(TemporaryFolder::kName) + "-") && is_left_behind(entries->path()))
+      left.push_back(entries->path());
+  }
+  std::error_code ignored;
+  for (const std::filesystem::path& folder : left) std::filesystem::remove_all(folder, ignored);
 }
 
 // Ids of the specimen, the most that it may have.
@@ -81,8 +113,19 @@ Result<TemporaryFolder> TemporaryFolder::make(const std::string& parent) {
     const char* const named = std::getenv("TMPDIR");
     place = named != nullptr && *named != '\0' ? named : "/tmp";
   }
-  FORELOAD_ASSIGN(std::string path, make_fresh_folder(place, "foreload-analyze"));
-  return TemporaryFolder(std::move(path));
+  remove_left_behind(place);
+  FORELOAD_ASSIGN(std::string path, make_fresh_folder(place, kName));
+  TemporaryFolder folder(std::move(path));
+  FORELOAD_TRY(folder.mark());
+  return folder;
+}
+
+Status TemporaryFolder::mark() {
+  const std::string path = path_ + "/" + kMark;
+  mark_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!mark_.valid()) return errno_error("cannot make " + path, errno);
+  (void)::flock(mark_.get(), LOCK_EX | LOCK_NB);  // on a file system without locks, nothing is ever removed later
+  return {};
 }
 
 TemporaryFolder::~TemporaryFolder() {

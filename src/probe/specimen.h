@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "foreload/loader.h"
 #include "foreload/result.h"
 #include "foreload/source.h"
@@ -24,12 +25,16 @@ Result<std::unique_ptr<Source>> open_dataset(const LoaderOptions& options);
 // its share, so that means over them are close to those over the dataset. Empty samples are left out.
 std::vector<SampleId> representative_samples(const Source& source, std::uint64_t seed, std::uint64_t count);
 
-// A fresh folder that is removed with everything in it.
+// A fresh folder that is removed with everything in it. While it lives, a file in it is locked: so the folder of a
+// process that was killed is known, and the next one that makes a folder in the same place removes it.
 class TemporaryFolder {
  public:
+  static constexpr const char* kName = "foreload-analyze";        // its name begins with that
+  static constexpr const char* kMark = ".foreload-analyze.lock";  // the file
   // Inside of `parent`; empty: TMPDIR, or /tmp.
   static Result<TemporaryFolder> make(const std::string& parent);
-  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  TemporaryFolder(TemporaryFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), mark_(std::move(other.mark_)) {}
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
   ~TemporaryFolder();
 
@@ -37,8 +42,10 @@ class TemporaryFolder {
 
  private:
   explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  Status mark();
 
   std::string path_;  // empty: moved from
+  Descriptor mark_;   // locked
 };
 
 class Specimen {

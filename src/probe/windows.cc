@@ -70,6 +70,11 @@ void Allowance::tell(const std::string& stage, double share) const {
   if (how_.progress) how_.progress(stage, share);
 }
 
+Error no_time_left() {
+  return {Code::kInvalid,
+          "the machine was too busy, or storage too slow, for it in the time of an analysis: again when it is idle"};
+}
+
 Result<Figure> repeat_windows(const Allowance& allowance, Time deadline, const Window& window, const WindowRule& rule) {
   std::vector<double> values;
   while (values.size() < rule.most && now() < deadline) {

@@ -42,6 +42,9 @@ class Allowance {
   Bytes spent_ = 0;
 };
 
+// Why there are too few windows, when nothing else is wrong.
+Error no_time_left();
+
 struct WindowRule {
   unsigned least = 7;
   unsigned most = 31;

