@@ -5,6 +5,8 @@
 """
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -16,6 +18,15 @@ from program import ProgramTest, amount, log_lines, seeded, stop_code, wait_unti
 LIMIT = 5  # seconds
 
 
+def is_caught(pid, number):
+    """Whether the process has come so far that it handles the signal: a busy machine may take long to load it."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return bool(int(re.search(r"^SigCgt:\s*(\w+)", status, re.M)[1], 16) >> (number - 1) & 1)
+
+
 class SignalTest(ProgramTest):
     def stop(self, process, number, wait):
         """Sends the signal after `wait` seconds, or when `wait` says so. Checks the end; returns standard error."""
@@ -23,6 +34,8 @@ class SignalTest(ProgramTest):
             self.assertTrue(wait_until(lambda: wait() or process.poll() is not None, 30), "never came so far")
         else:
             time.sleep(wait)
+        if wait != 0:
+            wait_until(lambda: is_caught(process.pid, number) or process.poll() is not None, 10)
         ended_before = process.poll() is not None
         sent = time.monotonic()
         process.send_signal(number)

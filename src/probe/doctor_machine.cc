@@ -180,9 +180,10 @@ Finding judge_cores(const MachineView& view) {
 
 Finding judge_memory(const MachineView& view, const DatasetNeeds& needs) {
   const Bytes budget = view.available / 2;
-  const std::string found =
-      fmt::format("{} of {} are available{}", format_bytes(view.available), format_bytes(view.memory),
-                  view.group_headroom <= view.available ? ", the limit of a control group" : "");
+  // Both were read, but not at the same moment.
+  const bool is_limited = view.group_headroom - view.group_headroom / 8 <= view.available;
+  const std::string found = fmt::format("{} of {} are available{}", format_bytes(view.available),
+                                        format_bytes(view.memory), is_limited ? ", the limit of a control group" : "");
   const std::string more =
       "docker run --memory=N, resources.limits.memory in Kubernetes, srun --mem=N, or a larger machine";
   if (needs.largest > budget) {
