@@ -27,7 +27,7 @@ help:
 	@echo "make build     the library and the command: $(RELEASE)/foreload"
 	@echo "make install   install both below PREFIX=$(PREFIX)"
 	@echo "make install-python   build the Python package and install it below PREFIX=$(PREFIX)"
-	@echo "make check     format, include direction, headers, sizes"
+	@echo "make check     format, include direction, headers, sizes, names of types"
 	@echo "make soak      the reliability tests in full length"
 	@echo "make fuzz      every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make bench     all benchmarks; writes bench/results.json"

@@ -211,7 +211,7 @@ void Simulating::print(const Simulated& run) const {
       "{:>10}",
       run.system->name, short_number(last.samples_per_s), format_duration(Duration(std::llround(last.seconds * 1e9))),
       percent(last.busy), percent(last.fetch_stall), percent(last.prep_stall), percent(last.sync),
-      format_bytes(last.at(Place::kStorage).bytes), format_bytes(last.sent.bytes));
+      format_bytes(last.at(KeptAt::kStorage).bytes), format_bytes(last.sent.bytes));
   if (const auto cost = epoch_cost(scene_.setup, last, prices_))
     output_.line("{:<20} {:.2f} {} per epoch", "", *cost, prices_->currency);
 }

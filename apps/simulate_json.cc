@@ -16,7 +16,7 @@ Json finite(double value) {
 
 Json bytes_json(const EpochReport& epoch) {
   Json bytes;
-  for (const Place place : {Place::kMemory, Place::kDisk, Place::kPeer, Place::kStorage})
+  for (const KeptAt place : {KeptAt::kMemory, KeptAt::kDisk, KeptAt::kPeer, KeptAt::kStorage})
     bytes[place_name(place)] = epoch.at(place).bytes;
   return bytes;
 }
@@ -51,7 +51,7 @@ Json point_json(const SweepPoint& point, const ClusterSetup& setup, const Parame
           {"prep_stall", epoch.prep_stall},
           {"sync", epoch.sync},
           {"epoch_s", epoch.seconds},
-          {"storage_bytes", epoch.at(Place::kStorage).bytes},
+          {"storage_bytes", epoch.at(KeptAt::kStorage).bytes},
           {"network_bytes", epoch.sent.bytes},
           {"epoch_cost", cost ? Json(*cost) : Json()}};
 }

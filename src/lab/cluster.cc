@@ -18,6 +18,7 @@ namespace {
 using C = ClusterSetup;
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr double kMostBytes = 1e18;
+constexpr double kMostSeconds = 1e9;
 constexpr std::size_t kLongestShown = 40;
 constexpr double kLongestLength = 4e9;  // of a sample
 constexpr double kMostSpread = 3;
@@ -105,6 +106,7 @@ double value_of(const ClusterSetup& setup, const Parameter& parameter) {
 
 std::string text_of(const Parameter& parameter, double value) {
   if (std::isinf(value)) return "none";
+  if (!(value >= 0 && value < kMostBytes)) return fmt::format("{:g}", value);  // what is refused is shown, too
   switch (parameter.quantity) {
     case Quantity::kCount:
       return fmt::format("{:.0f}", value);
@@ -113,7 +115,7 @@ std::string text_of(const Parameter& parameter, double value) {
     case Quantity::kByteRate:
       return format_bytes(static_cast<Bytes>(value)) + "/s";
     case Quantity::kSeconds:
-      return format_duration(Duration(std::llround(value * 1e9)));
+      return value < kMostSeconds ? format_duration(Duration(std::llround(value * 1e9))) : fmt::format("{:g} s", value);
     case Quantity::kRate:
     case Quantity::kShare:
       return fmt::format("{:g}", value);

@@ -106,7 +106,7 @@ Result<RunReport> ClusterRun::run() {
       events_.advance(*end);
       const auto tags = flows_.ended(*end);
       for (const std::uint64_t tag : std::vector(tags.begin(), tags.end()))
-        flow_ended(static_cast<std::uint32_t>(tag / 2), tag % 2 == 0 ? Place::kStorage : Place::kPeer);
+        flow_ended(static_cast<std::uint32_t>(tag / 2), tag % 2 == 0 ? KeptAt::kStorage : KeptAt::kPeer);
       continue;
     }
     FORELOAD_CHECK(!events_.is_empty(), "every batch that is asked for comes, as no rate is 0 for ever");
@@ -222,8 +222,8 @@ void ClusterRun::ask_step(std::uint32_t index, std::uint64_t number) {
   for (std::size_t place = 0; place < kPlaces; ++place) epoch.from[place].add(load.from[place]);
   epoch.for_others.add(load.for_others);
   HostState& host = hosts_[feeder.host];
-  const Bytes in_memory = load.at(Place::kMemory).bytes;
-  const Bytes on_disk = load.at(Place::kDisk).bytes;
+  const Bytes in_memory = load.at(KeptAt::kMemory).bytes;
+  const Bytes on_disk = load.at(KeptAt::kDisk).bytes;
   if (in_memory + on_disk > 0) {
     ++batch.parts;
     batch.begun = now();
@@ -231,20 +231,20 @@ void ClusterRun::ask_step(std::uint32_t index, std::uint64_t number) {
     const Time disk = on_disk > 0 ? serve(host.disk_free, on_disk, setup_.disk_rate) : now();
     events_.put(std::max(memory, disk), {.what = What::kPart, .turn = feeder.turn, .who = index, .number = number});
   }
-  for (const Place place : {Place::kStorage, Place::kPeer}) {
+  for (const KeptAt place : {KeptAt::kStorage, KeptAt::kPeer}) {
     if (load.at(place).bytes == 0) continue;
     ++batch.parts;
     Lane& queue = lane(feeder, place);
     queue.steps.push_back(number);
     if (queue.steps.size() > 1) continue;
-    const double latency = place == Place::kStorage ? setup_.storage_latency : setup_.network_latency;
+    const double latency = place == KeptAt::kStorage ? setup_.storage_latency : setup_.network_latency;
     events_.put(now() + seconds(latency),
                 {.what = What::kStartFlow, .place = place, .turn = feeder.turn, .who = index});
   }
   if (batch.parts == 0) prepare(index, number);
 }
 
-void ClusterRun::start_flow(std::uint32_t index, Place place) {
+void ClusterRun::start_flow(std::uint32_t index, KeptAt place) {
   Feeder& feeder = feeders_[index];
   const std::uint64_t number = lane(feeder, place).steps.front();
   const Amount& amount = load_of(feeder, number).at(place);
@@ -252,7 +252,7 @@ void ClusterRun::start_flow(std::uint32_t index, Place place) {
   const double per_byte = static_cast<double>(amount.samples) / bytes;
   const auto hosts = static_cast<ResourceId>(setup_.hosts);
   Flows::Path path{.limit = std::numeric_limits<double>::infinity()};
-  if (place == Place::kStorage) {
+  if (place == KeptAt::kStorage) {
     path.through(kStorageResource);
     if (std::isfinite(setup_.storage_requests)) path.through(kRequestResource, per_byte);
     path.through(kHostResources + feeder.host);
@@ -264,16 +264,16 @@ void ClusterRun::start_flow(std::uint32_t index, Place place) {
   }
   Pending& batch = pending(feeder, number);
   batch.begun = std::min(batch.begun, now());
-  flows_.start(now(), path, bytes, std::uint64_t{index} * 2 + (place == Place::kStorage ? 0 : 1));
+  flows_.start(now(), path, bytes, std::uint64_t{index} * 2 + (place == KeptAt::kStorage ? 0 : 1));
 }
 
-void ClusterRun::flow_ended(std::uint32_t index, Place place) {
+void ClusterRun::flow_ended(std::uint32_t index, KeptAt place) {
   Feeder& feeder = feeders_[index];
   Lane& queue = lane(feeder, place);
   const std::uint64_t number = queue.steps.front();
   queue.steps.pop_front();
   record({.what = What::kPart, .place = place, .who = index, .number = number});
-  const Time sent = place == Place::kPeer ? planned(number).peers_ready : Time{0};
+  const Time sent = place == KeptAt::kPeer ? planned(number).peers_ready : Time{0};
   if (sent > now()) {
     events_.put(sent, {.what = What::kPart, .turn = feeder.turn, .who = index, .number = number});
   } else {
@@ -293,7 +293,7 @@ void ClusterRun::prepare(std::uint32_t index, std::uint64_t number) {
   const double slow = hosts_[feeder.host].slow;
   const double one = slow / setup_.prep;
   double work = static_cast<double>(load.samples) * one;
-  if (traits_.blocks_workers) work += static_cast<double>(load.at(Place::kStorage).samples) * setup_.storage_latency;
+  if (traits_.blocks_workers) work += static_cast<double>(load.at(KeptAt::kStorage).samples) * setup_.storage_latency;
   batch.fetched = now();
   feeder.prep_free = std::max(feeder.prep_free, std::min(batch.begun, now())) + seconds(work / feeder.cores);
   const Time ready = std::max(feeder.prep_free, now() + seconds(load.samples > 0 ? one : 0));

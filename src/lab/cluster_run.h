@@ -42,7 +42,7 @@ struct EpochReport {
   std::uint64_t order_hash = 0;  // as of `foreload run --hash`, over all learners
   std::uint64_t positions = 0;
 
-  const Amount& at(Place place) const { return from[static_cast<std::size_t>(place)]; }
+  const Amount& at(KeptAt place) const { return from[static_cast<std::size_t>(place)]; }
 };
 
 struct RunReport {
@@ -71,7 +71,7 @@ class ClusterRun {
   enum class What : std::uint8_t { kRelease, kStartFlow, kPart, kPrepared, kStepped, kFault, kMended };
   struct Happening {
     What what{};
-    Place place{};
+    KeptAt place{};
     std::uint16_t turn = 0;    // of the feeder: what was meant before a restart is void
     std::uint32_t who = 0;     // feeder, group or fault
     std::uint64_t number = 0;  // step, over all epochs
@@ -141,8 +141,8 @@ class ClusterRun {
   const Load& load_of(const Feeder& feeder, std::uint64_t number);
   Planned& planned(std::uint64_t number);
   void send(Planned& plan);
-  void start_flow(std::uint32_t feeder, Place place);
-  void flow_ended(std::uint32_t feeder, Place place);
+  void start_flow(std::uint32_t feeder, KeptAt place);
+  void flow_ended(std::uint32_t feeder, KeptAt place);
   void part_came(std::uint32_t feeder, std::uint64_t number);
   void prepare(std::uint32_t feeder, std::uint64_t number);
   void feed(std::uint32_t feeder);
@@ -157,7 +157,7 @@ class ClusterRun {
   void revive(HostIndex host);
   void record(const Happening& happening);
 
-  Lane& lane(Feeder& feeder, Place place) { return place == Place::kStorage ? feeder.storage : feeder.peers; }
+  Lane& lane(Feeder& feeder, KeptAt place) { return place == KeptAt::kStorage ? feeder.storage : feeder.peers; }
   Pending& pending(Feeder& feeder, std::uint64_t number) { return feeder.pending[number - feeder.current]; }
   Time now() const { return events_.now(); }
 

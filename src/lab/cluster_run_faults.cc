@@ -60,8 +60,8 @@ void ClusterRun::revive(HostIndex index) {
     for (std::uint32_t i = 0; i < feeders_.size(); ++i) {
       if (feeders_[i].host != index) continue;
       Load& load = plan.loads.feeders[i];
-      load.at(Place::kStorage).add(load.at(Place::kMemory));
-      load.at(Place::kMemory) = {};
+      load.at(KeptAt::kStorage).add(load.at(KeptAt::kMemory));
+      load.at(KeptAt::kMemory) = {};
     }
   }
   for (std::uint32_t i = 0; i < feeders_.size(); ++i) {

@@ -49,7 +49,7 @@ TEST(ClusterRunTest, OneHostTakesAsLongAsStorageTakes) {
   EXPECT_NEAR(report.seconds, 2, 1e-6);
   EXPECT_NEAR(report.epochs[0].seconds, 1, 1e-6);
   EXPECT_NEAR(report.epochs[0].samples_per_s, 1000, 1e-3);
-  EXPECT_EQ(report.epochs[0].at(Place::kStorage).bytes, 100'000'000u);
+  EXPECT_EQ(report.epochs[0].at(KeptAt::kStorage).bytes, 100'000'000u);
   EXPECT_NEAR(report.epochs[1].fetch_stall, 1, 1e-6);
 }
 
@@ -104,8 +104,8 @@ TEST(ClusterRunTest, PeersAreAsFastAsTheirLinks) {
   setup.storage_on_network = 0;
   const RunReport report = run(setup, "partitioned");
   const EpochReport& later = report.steady();
-  EXPECT_EQ(later.at(Place::kStorage).bytes, 0u);
-  EXPECT_EQ(later.at(Place::kPeer).bytes, later.sent.bytes);
+  EXPECT_EQ(later.at(KeptAt::kStorage).bytes, 0u);
+  EXPECT_EQ(later.at(KeptAt::kPeer).bytes, later.sent.bytes);
   EXPECT_NEAR(static_cast<double>(later.sent.bytes), 50e6, 5e6);
   EXPECT_NEAR(later.seconds, static_cast<double>(later.sent.bytes) / 2 / 10e6, 0.5);
 }
@@ -153,7 +153,7 @@ TEST(ClusterRunTest, WhatIsSentIsReceivedAndWhatIsUsedCameFromSomewhere) {
     for (const EpochReport& epoch : run(setup, name).epochs) {
       Amount all;
       for (const Amount& amount : epoch.from) all.add(amount);
-      EXPECT_EQ(epoch.sent.bytes, epoch.at(Place::kPeer).bytes) << name;
+      EXPECT_EQ(epoch.sent.bytes, epoch.at(KeptAt::kPeer).bytes) << name;
       EXPECT_EQ(all.samples - epoch.for_others.samples, epoch.positions) << name;
       EXPECT_NEAR(epoch.busy + epoch.fetch_stall + epoch.prep_stall + epoch.sync, 1, 1e-6) << name;
     }
@@ -237,8 +237,8 @@ TEST(ClusterRunTest, ADeadHostHoldsTheJobUpUntilItIsBackAndReadsAgain) {
   const Fault dead{.kind = FaultKind::kDeadHost, .at = third + 0.1, .until = third + 5.1, .host = 2};
   const RunReport report = run(setup, "foreload", {dead});
   EXPECT_GT(report.seconds, calm.seconds + 4.5);
-  EXPECT_EQ(calm.epochs[2].at(Place::kStorage).bytes, 0u);
-  EXPECT_GT(report.epochs[2].at(Place::kStorage).bytes, 0u);
+  EXPECT_EQ(calm.epochs[2].at(KeptAt::kStorage).bytes, 0u);
+  EXPECT_GT(report.epochs[2].at(KeptAt::kStorage).bytes, 0u);
   EXPECT_EQ(report.epochs[2].order_hash, calm.epochs[2].order_hash);
 }
 
@@ -248,8 +248,8 @@ TEST(ClusterRunTest, AHostThatNobodyReachesIsReadAroundFromStorage) {
   const RunReport calm = run(setup, "foreload");
   const Fault cut{.kind = FaultKind::kDeadLink, .at = 0, .until = calm.seconds * 10, .host = 1};
   const RunReport report = run(setup, "foreload", {cut});
-  EXPECT_GT(report.steady().at(Place::kStorage).bytes, 0u);
-  EXPECT_EQ(calm.steady().at(Place::kStorage).bytes, 0u);
+  EXPECT_GT(report.steady().at(KeptAt::kStorage).bytes, 0u);
+  EXPECT_EQ(calm.steady().at(KeptAt::kStorage).bytes, 0u);
   EXPECT_EQ(report.steady().order_hash, calm.steady().order_hash);
 }
 

@@ -47,7 +47,7 @@ class Partitioning {
       : network_(network), gpus_(gpus), setup_(setup), sums_(network) {}
 
   // The best cut for this order of the accelerators: the first k layers on the first s of them, for all k and s.
-  Pipeline cut(std::span<const std::size_t> order) const {
+  StagePlan cut(std::span<const std::size_t> order) const {
     const std::size_t layers = network_.layers.size();
     const std::size_t stages = order.size();
     std::vector<std::vector<double>> best(stages + 1, std::vector<double>(layers + 1, kNever));
@@ -64,7 +64,7 @@ class Partitioning {
         }
       }
     }
-    Pipeline made{{order.begin(), order.end()}, std::vector<std::size_t>(stages + 1), best[stages][layers]};
+    StagePlan made{{order.begin(), order.end()}, std::vector<std::size_t>(stages + 1), best[stages][layers]};
     made.begins[stages] = layers;
     for (std::size_t stage = stages; stage > 0; --stage) made.begins[stage - 1] = from[stage][made.begins[stage]];
     return made;
@@ -94,14 +94,14 @@ Bytes stage_bytes(const Network& network, std::size_t begin, std::size_t end, st
   return Sums(network).bytes(begin, end, batch, in_flight);
 }
 
-Result<Pipeline> partition(const Network& network, std::span<const Gpu> gpus, const PipelineSetup& setup) {
+Result<StagePlan> partition(const Network& network, std::span<const Gpu> gpus, const PipelineSetup& setup) {
   FORELOAD_CHECK(!gpus.empty() && gpus.size() <= kMostGpus, "the caller has 1 to 8 accelerators");
   const Partitioning partitioning(network, gpus, setup);
   std::vector<std::size_t> order(gpus.size());
   std::iota(order.begin(), order.end(), 0);
-  Pipeline best{{}, {}, kNever};
+  StagePlan best{{}, {}, kNever};
   do {
-    Pipeline made = partitioning.cut(order);
+    StagePlan made = partitioning.cut(order);
     if (made.slowest < best.slowest) best = std::move(made);
   } while (std::ranges::next_permutation(order).found);
   if (best.slowest < kNever) return best;

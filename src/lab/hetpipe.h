@@ -19,7 +19,7 @@ struct Gpu {
   Bytes memory = 12'000'000'000;
 };
 
-struct Pipeline {
+struct StagePlan {
   std::vector<std::size_t> gpus;    // by stage: which of those that were given
   std::vector<std::size_t> begins;  // of the stages' layers, and the end
   double slowest = 0;               // seconds of a minibatch in the slowest stage: the pace when it is full
@@ -32,7 +32,7 @@ struct PipelineSetup {
 
 // Contiguous stages in the best order of the accelerators, each within its memory; of all such, one whose slowest stage
 // is fastest. kNoMemory: the network does not fit. REQUIRES: 1 to 8 of them.
-Result<Pipeline> partition(const Network& network, std::span<const Gpu> gpus, const PipelineSetup& setup);
+Result<StagePlan> partition(const Network& network, std::span<const Gpu> gpus, const PipelineSetup& setup);
 
 // What a stage takes: weights, gradients and momentum, and activations of the minibatches that are on their way.
 Bytes stage_bytes(const Network& network, std::size_t begin, std::size_t end, std::uint64_t batch,

@@ -41,15 +41,15 @@ constexpr auto kKinds = std::to_array<SystemKind>({
 
 }  // namespace
 
-const char* place_name(Place place) {
+const char* place_name(KeptAt place) {
   switch (place) {
-    case Place::kMemory:
+    case KeptAt::kMemory:
       return "memory";
-    case Place::kDisk:
+    case KeptAt::kDisk:
       return "disk";
-    case Place::kPeer:
+    case KeptAt::kPeer:
       return "peer";
-    case Place::kStorage:
+    case KeptAt::kStorage:
       return "source";
   }
   return "";

@@ -20,9 +20,9 @@
 
 namespace foreload {
 
-enum class Place : std::uint8_t { kMemory, kDisk, kPeer, kStorage };
+enum class KeptAt : std::uint8_t { kMemory, kDisk, kPeer, kStorage };
 inline constexpr std::size_t kPlaces = 4;
-const char* place_name(Place place);  // "memory", …
+const char* place_name(KeptAt place);  // "memory", …
 
 struct Amount {
   std::uint64_t samples = 0;
@@ -44,8 +44,8 @@ struct Load {
   std::array<Amount, kPlaces> from{};  // bytes that come to it
   Amount for_others{};                 // of these from storage: for peers, to which its host sends them
 
-  Amount& at(Place place) { return from[static_cast<std::size_t>(place)]; }
-  const Amount& at(Place place) const { return from[static_cast<std::size_t>(place)]; }
+  Amount& at(KeptAt place) { return from[static_cast<std::size_t>(place)]; }
+  const Amount& at(KeptAt place) const { return from[static_cast<std::size_t>(place)]; }
 };
 
 // What all do in one step.

@@ -262,13 +262,13 @@ double rate(const RunReport& report) {
 }
 
 double misses(const RunReport& report) {
-  return static_cast<double>(report.steady().at(Place::kStorage).samples) /
+  return static_cast<double>(report.steady().at(KeptAt::kStorage).samples) /
          static_cast<double>(std::max<std::uint64_t>(report.steady().positions, 1));
 }
 
 double figure_of(Measure measure, const RunReport& system, const RunReport* baseline) {
   const auto read = [](const RunReport& report) {
-    return static_cast<double>(report.steady().at(Place::kStorage).bytes);
+    return static_cast<double>(report.steady().at(KeptAt::kStorage).bytes);
   };
   switch (measure) {
     case Measure::kSpeedUp:

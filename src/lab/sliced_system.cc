@@ -61,10 +61,10 @@ void SlicedSystem::plan_rank(const Schedule& schedule, Look look, std::uint64_t 
     out.took(look.feeder, look.position, look.id);
     Found found = find(look);
     const Bytes length = scene_.lengths[look.id];
-    if (found.place == Place::kPeer && !(reach.is_up(found.peer) && reach.is_up(look.host)))
-      found.place = Place::kStorage;
+    if (found.place == KeptAt::kPeer && !(reach.is_up(found.peer) && reach.is_up(look.host)))
+      found.place = KeptAt::kStorage;
     load.at(found.place).add(length);
-    if (found.place == Place::kPeer) out.sent[found.peer].add(length);
+    if (found.place == KeptAt::kPeer) out.sent[found.peer].add(length);
   }
 }
 

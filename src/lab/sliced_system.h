@@ -21,7 +21,7 @@ struct Look {
 };
 
 struct Found {
-  Place place = Place::kStorage;
+  KeptAt place = KeptAt::kStorage;
   HostIndex peer = 0;  // who sends it, with kPeer
 };
 

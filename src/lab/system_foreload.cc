@@ -41,7 +41,7 @@ class OneHost : public SlicedSystem {
   }
 
   Found find(const Look& look) override {
-    const Place place = in_memory_[look.id] ? Place::kMemory : on_disk_[look.id] ? Place::kDisk : Place::kStorage;
+    const KeptAt place = in_memory_[look.id] ? KeptAt::kMemory : on_disk_[look.id] ? KeptAt::kDisk : KeptAt::kStorage;
     if (memory_.is_home(look.id)) in_memory_[look.id] = true;
     if (disk_.is_home(look.id)) on_disk_[look.id] = true;
     return {place};
@@ -101,20 +101,20 @@ class ManyHosts : public LoadingSystem {
     const Bytes length = scene_.lengths[id];
     const bool own = home.exists() && home.host() == host;
     if (!home.exists() || (!own && !(reach.is_up(home.host()) && reach.is_up(host)))) {
-      out.feeders[host].at(Place::kStorage).add(length);
+      out.feeders[host].at(KeptAt::kStorage).add(length);
       return;
     }
     const bool on_disk = home.tier() == HomeTier::kDisk;
     const bool was_here = here_[id];
     here_[id] = true;
     if (own) {
-      out.feeders[host].at(!was_here ? Place::kStorage : on_disk ? Place::kDisk : Place::kMemory).add(length);
+      out.feeders[host].at(!was_here ? KeptAt::kStorage : on_disk ? KeptAt::kDisk : KeptAt::kMemory).add(length);
       return;
     }
-    out.feeders[host].at(Place::kPeer).add(length);
+    out.feeders[host].at(KeptAt::kPeer).add(length);
     out.sent[home.host()].add(length);
     if (!was_here) {
-      out.feeders[home.host()].at(Place::kStorage).add(length);
+      out.feeders[home.host()].at(KeptAt::kStorage).add(length);
       out.feeders[home.host()].for_others.add(length);
     } else if (on_disk) {
       out.sent_from_disk[home.host()].add(length);

@@ -85,11 +85,11 @@ class Lobster : public SlicedSystem {
     HostBelady& policy = policies_[look.host];
     CopiedRoom& room = rooms_[look.host];
     policy.use(look.id, moment);
-    if (room.has(look.id)) return {Place::kMemory};
+    if (room.has(look.id)) return {KeptAt::kMemory};
     const std::uint16_t holder = holders_[look.id];
     const bool elsewhere = holder != FirstHomes::kNobody && rooms_[holder].has(look.id);
     if (policy.admit(look.id, room)) holders_[look.id] = static_cast<std::uint16_t>(look.host);
-    return elsewhere ? Found{Place::kPeer, holder} : Found{Place::kStorage};
+    return elsewhere ? Found{KeptAt::kPeer, holder} : Found{KeptAt::kStorage};
   }
 
   std::deque<std::deque<Stream>> streams_;  // by host: they are pointed to

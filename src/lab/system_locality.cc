@@ -28,7 +28,7 @@ class Locality : public SlicedSystem {
       const Bytes length = scene().lengths[ids_[i]];
       out.took(rank, first + i, ids_[i]);
       const bool moves = home != FirstHomes::kNobody && home != host && reach.is_up(home) && reach.is_up(host);
-      const Place place = home == host ? Place::kMemory : moves ? Place::kPeer : Place::kStorage;
+      const KeptAt place = home == host ? KeptAt::kMemory : moves ? KeptAt::kPeer : KeptAt::kStorage;
       out.feeders[rank].at(place).add(length);
       if (moves) out.sent[home].add(length);
     }
@@ -37,8 +37,8 @@ class Locality : public SlicedSystem {
  private:
   Found find(const Look& look) override {
     const std::uint16_t home = homes_.find_or_keep(look.id, look.host);
-    if (home == look.host) return {Place::kMemory};
-    return home == FirstHomes::kNobody ? Found{Place::kStorage} : Found{Place::kPeer, home};
+    if (home == look.host) return {KeptAt::kMemory};
+    return home == FirstHomes::kNobody ? Found{KeptAt::kStorage} : Found{KeptAt::kPeer, home};
   }
 
   void deal(Epoch epoch, std::uint64_t step) {

@@ -24,9 +24,9 @@ class Lru : public SlicedSystem {
   Found find(const Look& look) override {
     ByteRoom& room = rooms_[look.host];
     policies_[look.host].use(look.id, look.position);
-    if (room.has(look.id)) return {Place::kMemory};
+    if (room.has(look.id)) return {KeptAt::kMemory};
     (void)policies_[look.host].admit(look.id, room);
-    return {Place::kStorage};
+    return {KeptAt::kStorage};
   }
 
   std::vector<ByteRoom> rooms_;

@@ -18,9 +18,9 @@ class MinIo : public SlicedSystem {
  private:
   Found find(const Look& look) override {
     ByteRoom& room = rooms_[look.host];
-    if (room.has(look.id)) return {Place::kMemory};
+    if (room.has(look.id)) return {KeptAt::kMemory};
     (void)room.take(look.id);
-    return {Place::kStorage};
+    return {KeptAt::kStorage};
   }
 
   std::vector<ByteRoom> rooms_;

@@ -11,7 +11,7 @@ class Naive : public SlicedSystem {
   SystemTraits traits() const override { return {.blocks_workers = true}; }
 
  private:
-  Found find(const Look&) override { return {Place::kStorage}; }
+  Found find(const Look&) override { return {KeptAt::kStorage}; }
 };
 
 }  // namespace

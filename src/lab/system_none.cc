@@ -13,7 +13,7 @@ class Unlimited : public SlicedSystem {
   }
 
  private:
-  Found find(const Look&) override { return {Place::kMemory}; }
+  Found find(const Look&) override { return {KeptAt::kMemory}; }
 };
 
 }  // namespace

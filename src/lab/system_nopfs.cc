@@ -51,9 +51,9 @@ class NoPfs : public SlicedSystem {
 
   Found find(const Look& look) override {
     std::vector<bool>& here = here_[look.host];
-    if (here[look.id]) return {Place::kMemory};
+    if (here[look.id]) return {KeptAt::kMemory};
     std::uint16_t& holder = holders_[look.id];
-    const Found found = holder == FirstHomes::kNobody ? Found{Place::kStorage} : Found{Place::kPeer, holder};
+    const Found found = holder == FirstHomes::kNobody ? Found{KeptAt::kStorage} : Found{KeptAt::kPeer, holder};
     if (!kept_[look.host] || kept_[look.host]->is_home(look.id)) {
       here[look.id] = true;
       holder = static_cast<std::uint16_t>(look.host);

@@ -32,8 +32,8 @@ class PartialShuffle : public SlicedSystem {
  private:
   Found find(const Look& look) override {
     const std::uint16_t home = homes_.find_or_keep(look.id, look.host);
-    if (home == FirstHomes::kNobody) return {Place::kStorage};
-    return home == look.host ? Found{Place::kMemory} : Found{Place::kPeer, home};
+    if (home == FirstHomes::kNobody) return {KeptAt::kStorage};
+    return home == look.host ? Found{KeptAt::kMemory} : Found{KeptAt::kPeer, home};
   }
 
   FirstHomes homes_;
@@ -51,13 +51,13 @@ class Echo : public SlicedSystem {
   static constexpr std::uint32_t kNever = 0xffffffff;
 
   Found find(const Look& look) override {
-    if (setup().echo == 1) return {Place::kStorage};
+    if (setup().echo == 1) return {KeptAt::kStorage};
     const std::uint64_t blocks = schedule().size() / setup().echo / setup().global_batch() + 1;
     const std::uint64_t block = look.epoch * blocks + schedule().block_of(look.position);
     std::uint32_t& last = read_in_[look.host][look.id];
-    if (last == static_cast<std::uint32_t>(block)) return {Place::kMemory};
+    if (last == static_cast<std::uint32_t>(block)) return {KeptAt::kMemory};
     last = static_cast<std::uint32_t>(block);
-    return {Place::kStorage};
+    return {KeptAt::kStorage};
   }
 
   std::vector<std::vector<std::uint32_t>> read_in_;  // by host and sample: the block, over all epochs

@@ -23,7 +23,7 @@ class PageCache : public SlicedSystem {
   }
 
   Found find(const Look& look) override {
-    return {caches_[look.host].read(look.id, scene().lengths[look.id]) ? Place::kMemory : Place::kStorage};
+    return {caches_[look.host].read(look.id, scene().lengths[look.id]) ? KeptAt::kMemory : KeptAt::kStorage};
   }
 
   std::vector<TwoListCache> caches_;

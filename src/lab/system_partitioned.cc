@@ -15,8 +15,8 @@ class Partitioned : public SlicedSystem {
  private:
   Found find(const Look& look) override {
     const std::uint16_t home = homes_.find_or_keep(look.id, look.host);
-    if (home == FirstHomes::kNobody) return {Place::kStorage};
-    return home == look.host ? Found{Place::kMemory} : Found{Place::kPeer, home};
+    if (home == FirstHomes::kNobody) return {KeptAt::kStorage};
+    return home == look.host ? Found{KeptAt::kMemory} : Found{KeptAt::kPeer, home};
   }
 
   FirstHomes homes_;

@@ -31,7 +31,7 @@ RunReport run(const ClusterSetup& setup, const std::string& system) {
 }
 
 double misses(const EpochReport& epoch) {
-  return static_cast<double>(epoch.at(Place::kStorage).samples) / static_cast<double>(epoch.positions);
+  return static_cast<double>(epoch.at(KeptAt::kStorage).samples) / static_cast<double>(epoch.positions);
 }
 
 TEST(SystemsTest, UnknownNamesAreAnsweredWithTheKnownOnes) {
@@ -89,7 +89,7 @@ TEST(SystemsTest, ForeloadKeepsWhatThePlacementSays) {
   const auto scene = make_scene(setup);
   const Placement homes =
       Placement::plan(setup.samples, setup.cache, setup.seed, [&](SampleId id) { return scene->footprint(id); });
-  EXPECT_EQ(run(setup, "foreload").steady().at(Place::kMemory).samples, homes.homes());
+  EXPECT_EQ(run(setup, "foreload").steady().at(KeptAt::kMemory).samples, homes.homes());
 }
 
 ClusterSetup eight_hosts() {
@@ -108,7 +108,7 @@ TEST(SystemsTest, WhatAllHostsHoldTogetherIsReadOncePerJob) {
     EXPECT_GT(misses(report.epochs[0]), 0.97) << name;  // padding repeats a few
     EXPECT_LT(misses(report.steady()), 0.01) << name;
   }
-  EXPECT_EQ(run(setup, "foreload").epochs[0].at(Place::kStorage).samples, setup.samples);
+  EXPECT_EQ(run(setup, "foreload").epochs[0].at(KeptAt::kStorage).samples, setup.samples);
 }
 
 // Yang & Cong: of m samples per host and step about 1/sqrt(2·pi·m) move, less sqrt(1 - 1/p) for few hosts.
@@ -117,11 +117,11 @@ TEST(SystemsTest, LocalityMovesAsLittleAsTheFormulaSays) {
   const double formula = balanced_traffic(8, 64);
   for (const char* name : {"foreload", "locality"}) {
     const EpochReport epoch = run(setup, name).steady();
-    const double moved = static_cast<double>(epoch.at(Place::kPeer).samples) / static_cast<double>(epoch.positions);
+    const double moved = static_cast<double>(epoch.at(KeptAt::kPeer).samples) / static_cast<double>(epoch.positions);
     EXPECT_NEAR(moved / formula, 1, 0.1) << name;
   }
   const EpochReport sliced = run(setup, "partitioned").steady();
-  EXPECT_NEAR(static_cast<double>(sliced.at(Place::kPeer).samples) / static_cast<double>(sliced.positions), 7.0 / 8,
+  EXPECT_NEAR(static_cast<double>(sliced.at(KeptAt::kPeer).samples) / static_cast<double>(sliced.positions), 7.0 / 8,
               0.01);
 }
 
@@ -147,7 +147,7 @@ TEST(SystemsTest, JobsThatShareTheirPrepReadOnce) {
   const RunReport apart = run(setup, "page-cache");
   const RunReport together = run(setup, "coordinated");
   EXPECT_EQ(together.steady().samples, apart.steady().samples);
-  EXPECT_GT(apart.steady().at(Place::kStorage).samples, 3 * together.steady().at(Place::kStorage).samples);
+  EXPECT_GT(apart.steady().at(KeptAt::kStorage).samples, 3 * together.steady().at(KeptAt::kStorage).samples);
   EXPECT_NEAR(apart.steady().seconds / together.steady().seconds, 4, 0.5);
   EXPECT_LE(run(setup, "foreload").steady().seconds, together.steady().seconds * 1.01);
 }
@@ -157,18 +157,18 @@ TEST(SystemsTest, AnEchoedSampleIsReadOnce) {
   setup.echo = 4;
   const EpochReport epoch = run(setup, "echo").steady();
   EXPECT_EQ(epoch.positions, 4 * setup.samples);
-  EXPECT_EQ(epoch.at(Place::kStorage).samples, setup.samples);
+  EXPECT_EQ(epoch.at(KeptAt::kStorage).samples, setup.samples);
 }
 
 TEST(SystemsTest, WhoShufflesLocallyReadsOnlyItsOwnPart) {
   const ClusterSetup setup = eight_hosts();
   const EpochReport local = run(setup, "local").steady();
   EXPECT_LT(misses(local), 0.03);
-  EXPECT_LT(static_cast<double>(local.at(Place::kPeer).samples), 0.05 * static_cast<double>(local.positions));
+  EXPECT_LT(static_cast<double>(local.at(KeptAt::kPeer).samples), 0.05 * static_cast<double>(local.positions));
   ClusterSetup some = setup;
   some.reshuffle = 0.3;
   const EpochReport partial = run(some, "partial").steady();
-  const double moved = static_cast<double>(partial.at(Place::kPeer).samples) / static_cast<double>(partial.positions);
+  const double moved = static_cast<double>(partial.at(KeptAt::kPeer).samples) / static_cast<double>(partial.positions);
   EXPECT_GT(moved, 0.1);
   EXPECT_LT(moved, 0.5);
 }

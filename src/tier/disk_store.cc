@@ -128,10 +128,10 @@ Status DiskStore::load_entries(Bytes file_bytes) {
     bool cleared = false;
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (some[i] == DiskEntry{}) continue;
-      const EntryKind kind = take(first + i, some[i]);
-      damaged_ += kind == EntryKind::kDamaged ? 1 : 0;
-      outdated_ += kind == EntryKind::kOutdated ? 1 : 0;
-      if (kind != EntryKind::kOutdated && kind != EntryKind::kBeyond) continue;
+      const LoadedEntry kind = take(first + i, some[i]);
+      damaged_ += kind == LoadedEntry::kDamaged ? 1 : 0;
+      outdated_ += kind == LoadedEntry::kOutdated ? 1 : 0;
+      if (kind != LoadedEntry::kOutdated && kind != LoadedEntry::kBeyond) continue;
       some[i] = {};
       cleared = true;
     }
@@ -141,7 +141,7 @@ Status DiskStore::load_entries(Bytes file_bytes) {
   return {};
 }
 
-EntryKind DiskStore::take(SampleId id, const DiskEntry& entry) {
+LoadedEntry DiskStore::take(SampleId id, const DiskEntry& entry) {
   MutexLock lock(mutex_);
   return table_.load(id, entry);
 }

@@ -90,7 +90,7 @@ class DiskStore {
   DiskStore(const DiskStoreOptions& options, DiskFolder folder, Bytes capacity);
   Status load();
   Status load_entries(Bytes file_bytes);
-  EntryKind take(SampleId id, const DiskEntry& entry) FORELOAD_EXCLUDES(mutex_);
+  LoadedEntry take(SampleId id, const DiskEntry& entry) FORELOAD_EXCLUDES(mutex_);
   std::optional<Bytes> allocate(Bytes length) FORELOAD_EXCLUDES(mutex_);
   void end_reading(SampleId id) FORELOAD_REQUIRES(mutex_);
   bool spare(SampleId id) FORELOAD_REQUIRES(mutex_);

@@ -65,13 +65,13 @@ std::uint64_t DiskTable::entry_check(SampleId id, const DiskEntry& entry) const 
   return hash_bytes(std::as_bytes(std::span(facts)));
 }
 
-EntryKind DiskTable::load(SampleId id, const DiskEntry& entry) {
+LoadedEntry DiskTable::load(SampleId id, const DiskEntry& entry) {
   const Bytes length = samples_.length(id);
-  if (length == 0 || entry.check != entry_check(id, entry)) return EntryKind::kDamaged;
-  if (entry.stamp != stamp_hash(samples_.stamp(id))) return EntryKind::kOutdated;
-  if (entry.offset > capacity_ || length > capacity_ - entry.offset) return EntryKind::kBeyond;
+  if (length == 0 || entry.check != entry_check(id, entry)) return LoadedEntry::kDamaged;
+  if (entry.stamp != stamp_hash(samples_.stamp(id))) return LoadedEntry::kOutdated;
+  if (entry.offset > capacity_ || length > capacity_ - entry.offset) return LoadedEntry::kBeyond;
   add(id, entry.offset, entry.content);
-  return EntryKind::kTaken;
+  return LoadedEntry::kTaken;
 }
 
 std::uint64_t DiskTable::settle() {

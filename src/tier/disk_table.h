@@ -42,7 +42,7 @@ struct DiskEntry {
 };
 static_assert(sizeof(DiskEntry) == 32);
 
-enum class EntryKind {
+enum class LoadedEntry {
   kTaken,
   kDamaged,
   kOutdated,  // right, but of a file that is another one now
@@ -75,7 +75,7 @@ class DiskTable {
 
   DiskEntry entry_for(SampleId id, Bytes offset, std::uint64_t content) const;
   // Takes an entry as the file has it, if it counts.
-  EntryKind load(SampleId id, const DiskEntry& entry);
+  LoadedEntry load(SampleId id, const DiskEntry& entry);
   // After the last load(): drops what overlaps and finds the gaps. Returns how many were dropped.
   std::uint64_t settle();
 

@@ -26,29 +26,29 @@ TEST(DiskTableTest, EveryFlippedBitOfAnEntryIsFound) {
   for (std::size_t bit = 0; bit < sizeof(DiskEntry) * 8; ++bit) {
     DiskEntry bad = good;
     reinterpret_cast<unsigned char*>(&bad)[bit / 8] ^= static_cast<unsigned char>(1u << bit % 8);
-    EXPECT_EQ(table.load(3, bad), EntryKind::kDamaged) << "bit " << bit;
+    EXPECT_EQ(table.load(3, bad), LoadedEntry::kDamaged) << "bit " << bit;
   }
-  EXPECT_EQ(table.load(3, good), EntryKind::kTaken);
+  EXPECT_EQ(table.load(3, good), LoadedEntry::kTaken);
 }
 
 TEST(DiskTableTest, AnEntryCountsOnlyForItsSampleItsDatasetAndTheFileAsItWas) {
   DiskTable table(samples(), kSamples * kLength);
   const DiskEntry entry = table.entry_for(3, 200, 9);
-  EXPECT_EQ(table.load(4, entry), EntryKind::kDamaged);
+  EXPECT_EQ(table.load(4, entry), LoadedEntry::kDamaged);
   DiskTable touched(samples(2), kSamples * kLength);
-  EXPECT_EQ(touched.load(3, entry), EntryKind::kOutdated);
+  EXPECT_EQ(touched.load(3, entry), LoadedEntry::kOutdated);
   EXPECT_FALSE(touched.has(3));
   DiskSamples other = samples();
   other.fingerprint = 78;
-  EXPECT_EQ(DiskTable(other, kSamples * kLength).load(3, entry), EntryKind::kDamaged);
-  EXPECT_EQ(DiskTable(samples(), 299).load(3, entry), EntryKind::kBeyond);
+  EXPECT_EQ(DiskTable(other, kSamples * kLength).load(3, entry), LoadedEntry::kDamaged);
+  EXPECT_EQ(DiskTable(samples(), 299).load(3, entry), LoadedEntry::kBeyond);
 }
 
 TEST(DiskTableTest, OfEntriesThatOverlapOneStays) {
   DiskTable table(samples(), kSamples * kLength);
   const Bytes offsets[] = {0, 99, 100, 150, 1000, 1000};
   for (SampleId id = 0; id < 6; ++id) {
-    ASSERT_EQ(table.load(id, table.entry_for(id, offsets[id], id)), EntryKind::kTaken);
+    ASSERT_EQ(table.load(id, table.entry_for(id, offsets[id], id)), LoadedEntry::kTaken);
   }
   EXPECT_EQ(table.settle(), 3u);
   EXPECT_TRUE(table.has(0));

@@ -54,6 +54,13 @@ class CheckTest(unittest.TestCase):
         self.write("include/foreload/a.h", '#pragma once\n#include "base/one.h"\n')
         self.assert_found("includes", "include/foreload/a.h:2")
 
+    def test_finds_types_of_one_name(self):
+        self.write("src/base/a.h", "struct Place;\nstruct Place::Inner {\n};\n\nclass Place final : public Base {\n};\n")
+        self.write("src/base/a_testing.h", "struct Place {\n};\n")
+        self.assertEqual(self.run_check("types").returncode, 0)
+        self.write("src/plan/b.h", "\nenum class Place : int { kHere };\n")
+        self.assert_found("types", "src/plan/b.h:2")
+
     def test_finds_folders_without_a_place(self):
         self.write("src/misc/a.cc", '#include "base/one.h"\n')
         self.assert_found("includes", "src/misc/a.cc:1")
